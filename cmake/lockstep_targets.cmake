@@ -1,0 +1,35 @@
+# Rules that every target of the project follows, written once.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+
+add_library(lockstep_warnings INTERFACE)
+target_compile_options(lockstep_warnings INTERFACE $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wpedantic;-Wshadow;-Wconversion;-Wno-sign-conversion;-Werror>)
+
+add_library(lockstep_sanitizer INTERFACE)
+if(LOCKSTEP_SANITIZER STREQUAL "address")
+  target_compile_options(lockstep_sanitizer INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
+  target_link_options(lockstep_sanitizer INTERFACE -fsanitize=address,undefined)
+elseif(LOCKSTEP_SANITIZER STREQUAL "thread")
+  # libgomp is not instrumented, so its barriers would be reported as races: kernels run on one thread here.
+  target_compile_options(lockstep_sanitizer INTERFACE -fsanitize=thread -Wno-unknown-pragmas)
+  target_link_options(lockstep_sanitizer INTERFACE -fsanitize=thread)
+elseif(NOT LOCKSTEP_SANITIZER STREQUAL "")
+  message(FATAL_ERROR "LOCKSTEP_SANITIZER is '${LOCKSTEP_SANITIZER}'; it takes address, thread or nothing")
+endif()
+
+# lockstep_library(NAME SOURCES... ) : a static library of the project, includes rooted at src/.
+function(lockstep_library name)
+  add_library(${name} STATIC ${ARGN})
+  add_library(lockstep::${name} ALIAS ${name})
+  target_include_directories(${name} PUBLIC ${PROJECT_SOURCE_DIR}/src)
+  target_link_libraries(${name} PUBLIC lockstep_sanitizer PRIVATE lockstep_warnings)
+endfunction()
+
+# lockstep_program(NAME SOURCE LIBS...) : a program in the build's bin folder.
+function(lockstep_program name source)
+  add_executable(${name} ${source})
+  target_link_libraries(${name} PRIVATE lockstep_warnings lockstep_sanitizer ${ARGN})
+endfunction()

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "comm/bootstrap.h"
+#include "comm/control_plane.h"
+#include "comm/peer_table.h"
+#include "core/base/range.h"
+#include "core/device/cpu_device.h"
+
+namespace lockstep {
+
+enum class TransportChoice : uint8_t { kAuto, kShm, kSocket };
+
+struct CommunicatorOptions {
+  TransportChoice transport = TransportChoice::kAuto;
+  std::chrono::milliseconds collective_timeout{
+      120000};                  ///< for a peer that lives but does not come
+  int64_t window_elements = 0;  ///< floats of the window
+  std::string bind_address;     ///< as ControlOptions
+};
+
+/// What the collectives of a step cost. exposed <= total; hidden = total - exposed.
+struct CommTimes {
+  double total_seconds = 0;    ///< the comm thread was at work
+  double exposed_seconds = 0;  ///< the stream waited in finish()
+  int64_t bytes = 0;           ///< reduced
+};
+
+/// Sums over all ranks, in place, of ranges of one window: memory that is registered once for life,
+/// so that a neighbour on the same host can read it directly. The window holds the gradient arena
+/// and whatever else is reduced.
+///
+/// Collectives run in the order of their calls, which must be the same on all ranks, on a thread of
+/// its own, while the caller computes. The order of additions depends on an element's absolute
+/// position in the window and the number of ranks only: every rank, every transport and every
+/// division into ranges gives the same bits. Every call throws the first cause once the run is
+/// aborted, TimeoutError past the collective timeout, and RanksDisagreeError when ranks call
+/// different collectives.
+template <class Device>
+class Communicator;
+
+template <>
+class Communicator<CpuDevice> {
+ public:
+  /// Connects the ring. Collective. Throws UsageError when a forced transport cannot serve an edge.
+  Communicator(Bootstrap& bootstrap, const PeerTable& peers, ControlPlane& control,
+               const CommunicatorOptions& options);
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  Communicator(Communicator&&) = delete;
+  Communicator& operator=(Communicator&&) = delete;
+
+  CpuView<float> window();
+
+  /// Starts the sum of `range` once everything on `stream` so far is done; returns at once. The
+  /// range must not be touched before finish(). `bucket` names it in messages.
+  void all_reduce(CpuStream& stream, Range range, int bucket);
+  /// Everything on `stream` from here on comes after all collectives started so far.
+  void finish(CpuStream& stream);
+
+  /// Since the last call.
+  CommTimes take_times();
+
+  /// "shm", "socket", or "shm+socket" for a ring of both.
+  std::string transport_name() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,77 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "comm/bootstrap.h"
+#include "comm/peer_table.h"
+#include "core/base/error.h"
+
+namespace lockstep {
+
+/// What a rank is doing; the word is printed when it is lost.
+enum class Phase : uint8_t {
+  kStart,
+  kLoad,
+  kForward,
+  kBackward,
+  kAllReduce,
+  kOptimizer,
+  kEvaluate,
+  kSave,
+  kShutdown
+};
+std::string_view phase_name(Phase phase);
+
+struct ControlOptions {
+  std::chrono::milliseconds heartbeat_interval{500};
+  std::chrono::milliseconds peer_timeout{10000};  ///< silence after which a rank counts as stopped
+  std::chrono::milliseconds connect_timeout{60000};  ///< for the group to come together
+  std::string bind_address;  ///< empty: loopback on one host, else the route to rank 0
+};
+
+/// The small side channel of a run: one authenticated connection of every rank to rank 0 on a
+/// thread of its own. It carries heartbeats with each rank's status, and the abort. When a rank
+/// dies, stops or reports an error, every other rank learns the first cause (not its consequences)
+/// and leaves with it; ranks that are busy elsewhere are ended by the control thread one second
+/// later. The lowest surviving rank prints the one line.
+class ControlPlane {
+ public:
+  /// Connects the group. Collective. Throws TimeoutError listing the ranks that did not come.
+  ControlPlane(Bootstrap& bootstrap, const PeerTable& peers, const ControlOptions& options);
+  ~ControlPlane();
+  ControlPlane(const ControlPlane&) = delete;
+  ControlPlane& operator=(const ControlPlane&) = delete;
+  ControlPlane(ControlPlane&&) = delete;
+  ControlPlane& operator=(ControlPlane&&) = delete;
+
+  /// What this rank is doing now. Cheap (relaxed stores), any thread.
+  void set_step(int64_t step) noexcept;
+  void set_phase(Phase phase) noexcept;
+  void set_bucket(int bucket) noexcept;  ///< -1: none
+
+  /// True once the run is over for a cause elsewhere. Every wait of the data plane polls it. Cheap,
+  /// any thread.
+  bool aborted() const noexcept;
+  /// Throws the first cause, with its code, once the run is aborted. A wait that broke for an
+  /// unknown reason (a peer's connection closed) calls `await_cause`, which gives the cause half a
+  /// second to arrive and throws it, or returns.
+  void throw_if_aborted() const;
+  void await_cause() const;
+
+  /// This rank fails: tells every rank the cause. The first report in the group wins. Any thread.
+  void report(const Error& error) noexcept;
+
+  /// The orderly end: returns when every rank has called it; from then on a closed connection is no
+  /// failure.
+  void finish();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/bootstrap.h"
+
+namespace lockstep {
+
+/// Who a rank is and how it is reached.
+struct PeerInfo {
+  int rank = 0;
+  int local_rank = 0;   ///< index among the ranks of its host
+  int local_size = 1;   ///< ranks on its host
+  std::string host;     ///< name to print
+  std::string host_id;  ///< equal exactly for ranks that can share memory: boot id and memory
+                        ///< namespace, not the name
+  int64_t pid = 0;
+};
+
+/// All ranks, by rank: the same on each of them.
+using PeerTable = std::vector<PeerInfo>;
+
+/// Describes this process and gathers everyone's description. Collective.
+PeerTable gather_peer_table(Bootstrap& bootstrap);
+
+}  // namespace lockstep

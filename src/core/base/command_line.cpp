@@ -1,0 +1,3 @@
+#include "core/base/command_line.h"
+
+namespace lockstep {}  // namespace lockstep

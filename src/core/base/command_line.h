@@ -1,0 +1,80 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace lockstep {
+
+/// The flags of one program: parsing, --help, a TOML configuration file and errors that name the
+/// nearest flag. The only user of CLI11. Every option is a long flag `--like-this`; in a
+/// configuration file its key is the same word without dashes in front. A flag on the command line
+/// wins over the file.
+///
+///   CommandLine cli("sample", "Writes text with a trained model.");
+///   cli.option("--top-k", &top_k, "Sample among the k most likely symbols").at_least(1);
+///   if (!cli.parse(argc, argv)) return 0;     // --help was printed
+class CommandLine {
+ public:
+  /// One option, to refine after it was added.
+  class Option {
+   public:
+    Option& required();
+    Option& at_least(double minimum);
+    Option& greater_than(double bound);
+    Option& at_most(double maximum);
+    Option& one_of(std::vector<std::string> words);
+    /// In --help, options are listed under their group.
+    Option& group(std::string name);
+
+   private:
+    friend class CommandLine;
+    Option(CommandLine* owner, void* option) : owner_(owner), option_(option) {}
+    CommandLine* owner_;
+    void* option_;
+  };
+
+  CommandLine(std::string program, std::string description);
+  ~CommandLine();
+  CommandLine(const CommandLine&) = delete;
+  CommandLine& operator=(const CommandLine&) = delete;
+  CommandLine(CommandLine&&) = delete;
+  CommandLine& operator=(CommandLine&&) = delete;
+
+  /// `value` keeps what it holds when the option is not given; that default is shown in --help. It
+  /// must outlive parse.
+  Option option(std::string name, int64_t* value, std::string help);
+  Option option(std::string name, double* value, std::string help);
+  Option option(std::string name, std::string* value, std::string help);
+  Option option(std::string name, std::vector<std::string>* value, std::string help);
+  /// `--name` sets true; `--no-name` sets false; a configuration file says name = true or false.
+  Option flag(std::string name, bool* value, std::string help);
+  /// A word without dashes, in the order of declaration.
+  Option positional(std::string name, std::string* value, std::string help);
+
+  /// Adds `--config FILE` (TOML).
+  void config_file();
+
+  /// Text shown after the options in --help.
+  void footer(std::string text);
+
+  /// True when the program should go on; false after --help or --version was printed. Throws
+  /// UsageError for an unknown flag or key (with the nearest name), a wrong type, a value out of
+  /// bounds, a missing or unreadable file. Numbers are read with a decimal point in every locale.
+  bool parse(int argc, const char* const* argv);
+
+  /// Whether the option was given, on the command line or in the file.
+  bool given(std::string_view name) const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Runs a program's body; prints an error as one line, `program: message`, and returns its exit
+/// code. bad_alloc is reported as out of memory.
+int run_main(std::string_view program, int (*body)(int, char**), int argc, char** argv);
+
+}  // namespace lockstep

@@ -1,0 +1,124 @@
+#include "core/base/file.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "core/base/error.h"
+
+namespace lockstep {
+namespace {
+
+[[noreturn]] void throw_io(const char* what, const std::filesystem::path& path) {
+  const int reason = errno;
+  throw IoError("cannot {} {}: {}", what, path.string(), std::strerror(reason));
+}
+
+}  // namespace
+
+void UniqueFd::reset() noexcept {
+  if (fd_ >= 0) {
+    ::close(fd_);
+    fd_ = -1;
+  }
+}
+
+UniqueFd open_file(const std::filesystem::path& path, int flags, mode_t mode) {
+  int fd = -1;
+  do {
+    fd = ::open(path.c_str(), flags | O_CLOEXEC, mode);
+  } while (fd < 0 && errno == EINTR);
+  if (fd < 0) {
+    throw_io((flags & O_ACCMODE) == O_RDONLY ? "open" : "create", path);
+  }
+  return UniqueFd(fd);
+}
+
+void write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path) {
+  while (!bytes.empty()) {
+    const ssize_t written = ::write(fd, bytes.data(), bytes.size());
+    if (written < 0) {
+      if (errno == EINTR) {
+        continue;
+      }
+      throw_io("write", path);
+    }
+    bytes = bytes.subspan(static_cast<size_t>(written));
+  }
+}
+
+void sync_file(int fd, const std::filesystem::path& path) {
+  if (::fsync(fd) != 0) {
+    throw_io("flush to disk", path);
+  }
+}
+
+void sync_directory(const std::filesystem::path& directory) {
+  const UniqueFd fd = open_file(directory, O_RDONLY | O_DIRECTORY);
+  sync_file(fd.get(), directory);
+}
+
+std::string read_file(const std::filesystem::path& path) {
+  const UniqueFd fd = open_file(path, O_RDONLY);
+  std::string content;
+  std::string buffer(1U << 16U, '\0');
+  for (;;) {
+    const ssize_t got = ::read(fd.get(), buffer.data(), buffer.size());
+    if (got == 0) {
+      return content;
+    }
+    if (got < 0) {
+      if (errno == EINTR) {
+        continue;
+      }
+      throw_io("read", path);
+    }
+    content.append(buffer, 0, static_cast<size_t>(got));
+  }
+}
+
+void replace_file(const std::filesystem::path& path, std::string_view content) {
+  std::filesystem::path temporary = path;
+  temporary += ".tmp";
+  {
+    const UniqueFd fd = open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+    write_all(fd.get(), std::as_bytes(std::span(content)), temporary);
+    sync_file(fd.get(), temporary);
+  }
+  if (::rename(temporary.c_str(), path.c_str()) != 0) {
+    throw_io("replace", path);
+  }
+  sync_directory(path.has_parent_path() ? path.parent_path() : ".");
+}
+
+MappedFile::MappedFile(const std::filesystem::path& path) {
+  const UniqueFd fd = open_file(path, O_RDONLY);
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) {
+    throw_io("read the size of", path);
+  }
+  if (!S_ISREG(status.st_mode)) {
+    throw IoError("cannot read {}: it is not a regular file", path.string());
+  }
+  const auto size = static_cast<size_t>(status.st_size);
+  if (size == 0) {
+    return;
+  }
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
+  if (address == MAP_FAILED) {
+    throw_io("map", path);
+  }
+  bytes_ = {static_cast<const std::byte*>(address), size};
+}
+
+MappedFile::~MappedFile() {
+  if (!bytes_.empty()) {
+    ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  }
+}
+
+}  // namespace lockstep

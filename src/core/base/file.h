@@ -1,0 +1,78 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <filesystem>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+namespace lockstep {
+
+/// Owns a file descriptor.
+class UniqueFd {
+ public:
+  UniqueFd() = default;
+  explicit UniqueFd(int fd) noexcept : fd_(fd) {}
+  ~UniqueFd() { reset(); }
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    if (this != &other) {
+      reset();
+      fd_ = std::exchange(other.fd_, -1);
+    }
+    return *this;
+  }
+  UniqueFd(const UniqueFd&) = delete;
+  UniqueFd& operator=(const UniqueFd&) = delete;
+
+  int get() const noexcept { return fd_; }
+  explicit operator bool() const noexcept { return fd_ >= 0; }
+  void reset() noexcept;
+
+ private:
+  int fd_ = -1;
+};
+
+/// Opens a file or throws IoError with the path and the system's reason. `flags` and `mode` as in
+/// open(2).
+UniqueFd open_file(const std::filesystem::path& path, int flags, mode_t mode = 0666);
+
+/// Writes every byte or throws IoError; restarts after signals and short writes. `path` is for the
+/// message.
+void write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path);
+
+/// Flushes a file's data, or a directory's entries, to the disk, or throws IoError.
+void sync_file(int fd, const std::filesystem::path& path);
+void sync_directory(const std::filesystem::path& directory);
+
+/// The whole of a file as bytes; throws IoError.
+std::string read_file(const std::filesystem::path& path);
+
+/// Creates or replaces `path` so that a crash leaves the old or the new content, never a part:
+/// temporary file, fsync, rename, fsync of the directory. Throws IoError.
+void replace_file(const std::filesystem::path& path, std::string_view content);
+
+/// A read-only memory mapping of a whole file. An empty file maps to no bytes. Throws IoError.
+class MappedFile {
+ public:
+  explicit MappedFile(const std::filesystem::path& path);
+  ~MappedFile();
+  MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  MappedFile& operator=(MappedFile&& other) noexcept {
+    std::swap(bytes_, other.bytes_);
+    return *this;
+  }
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+
+  std::span<const std::byte> bytes() const noexcept { return bytes_; }
+
+ private:
+  std::span<const std::byte> bytes_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,33 @@
+#include "core/base/log.h"
+
+#include <unistd.h>
+
+#include <string>
+
+namespace lockstep {
+namespace {
+
+std::string g_prefix;  // NOLINT(readability-identifier-naming): written once at start
+
+}  // namespace
+
+void set_log_rank(int rank, int world_size) {
+  g_prefix = world_size > 1 ? fmt::format("[rank {}] ", rank) : std::string();
+}
+
+void log_line(std::string_view text) {
+  std::string line = g_prefix;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f) {
+      line += fmt::format("\\x{:02x}", byte);
+    } else {
+      line += c;
+    }
+  }
+  line += '\n';
+  // A log line that cannot be written has nowhere to be reported.
+  [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+}  // namespace lockstep

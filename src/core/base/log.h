@@ -1,0 +1,24 @@
+#pragma once
+
+#include <fmt/core.h>
+
+#include <string_view>
+#include <utility>
+
+namespace lockstep {
+
+/// Tags every later log line with this rank; until it is called lines carry no rank. Not
+/// thread-safe: call at start.
+void set_log_rank(int rank, int world_size);
+
+/// Writes one whole line to standard error in a single write, so that lines of several ranks do not
+/// mix. Thread-safe. Control bytes in the text are escaped: data must not be able to drive a
+/// terminal.
+void log_line(std::string_view text);
+
+template <class... Args>
+void log(fmt::format_string<Args...> format, Args&&... args) {
+  log_line(fmt::format(format, std::forward<Args>(args)...));
+}
+
+}  // namespace lockstep

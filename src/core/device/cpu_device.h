@@ -1,0 +1,51 @@
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+
+#include "core/device/buffer.h"
+#include "core/device/view.h"
+
+namespace lockstep {
+
+/// Where CPU ops run: inline, on the calling thread and the OpenMP threads it may use. An op has
+/// finished when its call returns, so there is nothing to wait for. The results of no op depend on
+/// the number of threads.
+class CpuStream {
+ public:
+  explicit CpuStream(int threads = 1) : threads_(threads) {}
+  int threads() const { return threads_; }
+  void synchronize() {}
+
+ private:
+  int threads_;
+};
+
+/// The host as a device.
+struct CpuDevice {
+  using Stream = CpuStream;
+  static constexpr bool kHostAccessible = true;
+  static constexpr std::string_view kName = "cpu";
+
+  /// Zeroed memory, page-aligned. Throws OutOfMemoryError with the size asked for.
+  static void* allocate(int64_t bytes);
+  static void deallocate(void* data, int64_t bytes) noexcept;
+};
+
+template <class T>
+using CpuView = View<CpuDevice, T>;
+template <class T>
+using CpuBuffer = Buffer<CpuDevice, T>;
+
+/// Copies between host memory and a device, in stream order. On the CPU both are plain copies.
+template <class T>
+void copy_from_host(CpuStream& /*stream*/, CpuView<T> to, const T* from) {
+  std::copy_n(from, to.size(), to.data());
+}
+template <class T>
+void copy_to_host(CpuStream& /*stream*/, T* to, CpuView<const T> from) {
+  std::copy_n(from.data(), from.size(), to);
+}
+
+}  // namespace lockstep

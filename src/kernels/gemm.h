@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/device/cpu_device.h"
+#include "kernels/gelu.h"
+
+namespace lockstep {
+
+enum class Transpose : bool { kNo, kYes };
+
+/// One matrix product with what is fused behind it. All matrices are dense and row-major.
+///
+///   product = op(a) · op(b)                 op(a): (m, k), op(b): (k, n), product: (m, n)
+///   value   = product + bias                when `bias` is given: (n), added to every row
+///   value   = value + residual              when `residual` is given: (m, n)
+///   pre     = value, value = gelu(value)    when `pre_activation` is given: (m, n), keeps the
+///   argument of GELU value   = product * gelu'(gelu_input)   when `gelu_input` is given: (m, n);
+///   alone, without the three above c       = accumulate ? c + value : value
+///
+/// The product of the whole k is finished before anything is added to it: accumulating two
+/// micro-batches on one rank then rounds as summing two ranks does. Nothing may overlap c, except
+/// that residual may be c itself. m, n, k may be any non-negative size; k = 0 gives a product of
+/// zeros.
+template <class Device>
+struct Gemm {
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  Transpose trans_a = Transpose::kNo;  ///< kYes: a is stored (k, m)
+  Transpose trans_b = Transpose::kNo;  ///< kYes: b is stored (n, k)
+  View<Device, const float> a;
+  View<Device, const float> b;
+  View<Device, float> c;
+  bool accumulate = false;
+  View<Device, const float> bias;
+  View<Device, const float> residual;
+  View<Device, float> pre_activation;
+  View<Device, const float> gelu_input;
+  Gelu gelu = Gelu::kTanh;
+};
+
+/// Runs the product on the stream. Results do not depend on the number of threads. Throws
+/// InternalError when a view is smaller than the shape says.
+void gemm(CpuStream& stream, const Gemm<CpuDevice>& problem);
+
+}  // namespace lockstep
