@@ -15,6 +15,8 @@ class MpiBootstrap final : public Bootstrap {
  public:
   MpiBootstrap(int* argc, char*** argv);
   ~MpiBootstrap() override;
+  MpiBootstrap(const MpiBootstrap&) = delete;
+  MpiBootstrap& operator=(const MpiBootstrap&) = delete;
 
   int rank() const override { return rank_; }
   int world_size() const override { return world_size_; }

@@ -11,10 +11,17 @@ namespace {
 Isa best_of_processor() {
 #if defined(__x86_64__)
   __builtin_cpu_init();
-  if (__builtin_cpu_supports("x86-64-v4") != 0) {
+  // What -march=x86-64-v3 and -march=x86-64-v4 let the compiler use of vectors.
+  const bool v3 = __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
+                  __builtin_cpu_supports("bmi") != 0 && __builtin_cpu_supports("bmi2") != 0;
+  const bool v4 =
+      v3 && __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&
+      __builtin_cpu_supports("avx512cd") != 0 && __builtin_cpu_supports("avx512dq") != 0 &&
+      __builtin_cpu_supports("avx512vl") != 0;
+  if (v4) {
     return Isa::kAvx512;
   }
-  if (__builtin_cpu_supports("x86-64-v3") != 0) {
+  if (v3) {
     return Isa::kAvx2;
   }
 #endif
