@@ -22,6 +22,12 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
+/// The run ended for a cause that the group has already printed in one line: `main` leaves with the
+/// code and adds nothing.
+class AbortedError : public Error {
+  using Error::Error;
+};
+
 namespace internal {
 
 /// An Error whose code is fixed by its type, with a message in fmt's syntax.
