@@ -8,10 +8,9 @@
 
 namespace lockstep {
 
-/// The flags of one program: parsing, --help, a TOML configuration file and errors that name the
-/// nearest flag. The only user of CLI11. Every option is a long flag `--like-this`; in a
-/// configuration file its key is the same word without dashes in front. A flag on the command line
-/// wins over the file.
+/// The flags of one program: parsing, --help, a configuration file and errors that name the nearest
+/// flag. The only user of CLI11. Every option is a long flag `--like-this VALUE` (or =VALUE), given
+/// at most once. A flag on the command line wins over the file.
 ///
 ///   CommandLine cli("sample", "Writes text with a trained model.");
 ///   cli.option("--top-k", &top_k, "Sample among the k most likely symbols").at_least(1);
@@ -22,18 +21,21 @@ class CommandLine {
   class Option {
    public:
     Option& required();
+    // Bounds are for numbers, words for text; they are checked on what the user gave, not on the
+    // default.
     Option& at_least(double minimum);
     Option& greater_than(double bound);
     Option& at_most(double maximum);
+    Option& less_than(double bound);
     Option& one_of(std::vector<std::string> words);
     /// In --help, options are listed under their group.
     Option& group(std::string name);
 
    private:
     friend class CommandLine;
-    Option(CommandLine* owner, void* option) : owner_(owner), option_(option) {}
-    CommandLine* owner_;
-    void* option_;
+    struct Entry;
+    explicit Option(Entry* entry) : entry_(entry) {}
+    Entry* entry_;
   };
 
   CommandLine(std::string program, std::string description);
@@ -43,18 +45,22 @@ class CommandLine {
   CommandLine(CommandLine&&) = delete;
   CommandLine& operator=(CommandLine&&) = delete;
 
-  /// `value` keeps what it holds when the option is not given; that default is shown in --help. It
-  /// must outlive parse.
+  /// `name` is "--long" or, with a short alias, "-l,--long". `value` keeps what it holds when the
+  /// option is not given; that default is shown in --help. It must outlive parse. Whole numbers are
+  /// plain decimal digits; numbers use a decimal point in every locale and are finite.
   Option option(std::string name, int64_t* value, std::string help);
   Option option(std::string name, double* value, std::string help);
   Option option(std::string name, std::string* value, std::string help);
+  /// A list: words with commas between them, or the flag given several times.
   Option option(std::string name, std::vector<std::string>* value, std::string help);
   /// `--name` sets true; `--no-name` sets false; a configuration file says name = true or false.
   Option flag(std::string name, bool* value, std::string help);
   /// A word without dashes, in the order of declaration.
   Option positional(std::string name, std::string* value, std::string help);
 
-  /// Adds `--config FILE` (TOML).
+  /// Adds `--config FILE`: TOML's key = value lines, where a key is a flag without its dashes in
+  /// front and `_` may stand for `-`. `[sections]` only group. Strings are taken as they stand,
+  /// without escapes; lists are written ["a", "b"].
   void config_file();
 
   /// Text shown after the options in --help.
@@ -62,10 +68,12 @@ class CommandLine {
 
   /// True when the program should go on; false after --help or --version was printed. Throws
   /// UsageError for an unknown flag or key (with the nearest name), a wrong type, a value out of
-  /// bounds, a missing or unreadable file. Numbers are read with a decimal point in every locale.
+  /// bounds, a required option that is missing, a configuration file that cannot be read. Call
+  /// once.
   bool parse(int argc, const char* const* argv);
 
-  /// Whether the option was given, on the command line or in the file.
+  /// Whether the option (its long name, with the dashes) was given, on the command line or in the
+  /// file.
   bool given(std::string_view name) const;
 
  private:
@@ -74,7 +82,8 @@ class CommandLine {
 };
 
 /// Runs a program's body; prints an error as one line, `program: message`, and returns its exit
-/// code. bad_alloc is reported as out of memory.
+/// code. bad_alloc is reported as out of memory, standard output that could not be written as an
+/// I/O error.
 int run_main(std::string_view program, int (*body)(int, char**), int argc, char** argv);
 
 }  // namespace lockstep
