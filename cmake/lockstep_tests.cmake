@@ -52,3 +52,15 @@ function(lockstep_script_test name)
   set_tests_properties(${name} PROPERTIES LABELS ${ARG_LABEL} TIMEOUT ${ARG_TIMEOUT} PROCESSORS ${ARG_PROCESSORS}
     ENVIRONMENT "LOCKSTEP_BIN=${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
 endfunction()
+
+# lockstep_isa_test(NAME) : runs a test program once more for each instruction set below the processor's best; one that
+# the processor lacks is skipped, since nothing can run there.
+function(lockstep_isa_test name)
+  get_test_property(${name} LABELS labels)
+  get_test_property(${name} TIMEOUT timeout)
+  foreach(isa ${LOCKSTEP_ISAS})
+    add_test(NAME ${name}_${isa} COMMAND ${name})
+    set_tests_properties(${name}_${isa} PROPERTIES LABELS "${labels}" TIMEOUT ${timeout}
+      ENVIRONMENT LOCKSTEP_ISA=${isa} SKIP_REGULAR_EXPRESSION "this processor has [a-z0-9]+ at best")
+  endforeach()
+endfunction()

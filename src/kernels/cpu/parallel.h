@@ -1,0 +1,25 @@
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep {
+
+/// Runs body(part) once for each part in [0, parts), on up to `threads` threads; the caller is one
+/// of them. The body must not throw. What a part computes must not depend on who runs it: results
+/// are the same at any number of threads.
+template <class Body>
+void parallel_for(int threads, int64_t parts, const Body& body) {
+  if (threads <= 1 || parts <= 1) {
+    for (int64_t part = 0; part < parts; ++part) {
+      body(part);
+    }
+    return;
+  }
+  const int team = static_cast<int>(parts < threads ? parts : threads);
+#pragma omp parallel for schedule(static) num_threads(team)
+  for (int64_t part = 0; part < parts; ++part) {
+    body(part);
+  }
+}
+
+}  // namespace lockstep

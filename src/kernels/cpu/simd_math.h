@@ -1,0 +1,100 @@
+#pragma once
+
+#include "kernels/cpu/simd.h"
+
+// Exponentials and GELU on one float vector. Every function is accurate to about 2e-7 of the larger
+// of its value and 1, and passes NaN through: a diverged run must be seen, not hidden.
+namespace lockstep::LOCKSTEP_ISA {
+
+/// e^x; 0 below -87.3, where floats stop being normal, and +infinity above 88.7.
+inline FloatVec exponential(FloatVec x) {
+  // x = n ln 2 + r with |r| <= ln 2 / 2. Adding 1.5 * 2^23 rounds to an integer, which then stands
+  // in the low bits of the sum.
+  const FloatVec rounder = broadcast(12582912.0F);
+  const FloatVec shifted = multiply_add(x, broadcast(1.44269504088896341F), rounder);
+  const FloatVec n = shifted - rounder;
+  // ln 2 in two parts: n times the first, of 10 bits, is exact.
+  FloatVec r = multiply_add(n, broadcast(-0.693359375F), x);
+  r = multiply_add(n, broadcast(2.12194440054690583e-4F), r);
+  // Taylor's series: the first term left out is below 6e-9.
+  FloatVec p = broadcast(1.0F / 5040);
+  p = multiply_add(p, r, broadcast(1.0F / 720));
+  p = multiply_add(p, r, broadcast(1.0F / 120));
+  p = multiply_add(p, r, broadcast(1.0F / 24));
+  p = multiply_add(p, r, broadcast(1.0F / 6));
+  p = multiply_add(p, r, broadcast(0.5F));
+  p = multiply_add(p, r, broadcast(1.0F));
+  p = multiply_add(p, r, broadcast(1.0F));
+  // 2^n as two factors, since 2^128 is needed and is no float.
+  const IntVec exponent = bits_of(shifted) - bits_of(rounder);
+  const IntVec half = exponent >> 1;
+  const FloatVec scale_a = float_of_bits((half + 127) << 23);
+  const FloatVec scale_b = float_of_bits((exponent - half + 127) << 23);
+  const FloatVec y = p * scale_a * scale_b;
+  return select(x < broadcast(-87.33F), FloatVec{},
+                select(x > broadcast(88.722F), broadcast(__builtin_inff()), y));
+}
+
+/// The standard normal's density times sqrt(2 pi), e^(-x²/2), and distribution function.
+struct Normal {
+  FloatVec bell;
+  FloatVec distribution;
+};
+inline Normal standard_normal(FloatVec x) {
+  const FloatVec a = absolute(x);
+  const FloatVec bell = exponential(a * a * broadcast(-0.5F));
+  // The tail beyond a is bell * t * P(t), t = 1 / (1 + 0.35 a): P by least squares of the relative
+  // error on Chebyshev nodes over a in [0, 14], largest error 4e-8.
+  const FloatVec t = broadcast(1.0F) / multiply_add(a, broadcast(0.35F), broadcast(1.0F));
+  FloatVec p = broadcast(-0.029552569398371455F);
+  p = multiply_add(p, t, broadcast(0.14589250687817615F));
+  p = multiply_add(p, t, broadcast(-0.2595476496156187F));
+  p = multiply_add(p, t, broadcast(0.16337919527793882F));
+  p = multiply_add(p, t, broadcast(-0.02587083518611626F));
+  p = multiply_add(p, t, broadcast(0.1066140001461859F));
+  p = multiply_add(p, t, broadcast(0.11957015145878121F));
+  p = multiply_add(p, t, broadcast(0.13989555693448674F));
+  p = multiply_add(p, t, broadcast(0.13961962492078298F));
+  const FloatVec tail = bell * t * p;
+  return {bell, select(x > FloatVec{}, broadcast(1.0F) - tail, tail)};
+}
+
+/// The logistic function of GELU's tanh form: 0.5 (1 + tanh u) = 1 / (1 + e), e = e^(-2u),
+/// u = sqrt(2 / pi) (x + 0.044715 x³). Unlike 1 + tanh it keeps its digits for negative x.
+struct Logistic {
+  FloatVec e;
+  FloatVec value;
+};
+inline Logistic gelu_logistic(FloatVec x) {
+  constexpr float kMinusTwoScale = -1.59576912160573071F;
+  const FloatVec cubic =
+      multiply_add(x * x, broadcast(kMinusTwoScale * 0.044715F), broadcast(kMinusTwoScale));
+  FloatVec v = x * cubic;
+  v = select(v > broadcast(80.0F), broadcast(80.0F), v);  // beyond, e² would overflow
+  const FloatVec e = exponential(v);
+  return {e, broadcast(1.0F) / (broadcast(1.0F) + e)};
+}
+
+inline FloatVec gelu_tanh(FloatVec x) {
+  return x * gelu_logistic(x).value;
+}
+
+inline FloatVec gelu_tanh_derivative(FloatVec x) {
+  const Logistic s = gelu_logistic(x);
+  // With d = du/dx: s + x s' = s + 2 d x s (1 - s), and 1 - s = e s.
+  const FloatVec twice_d = multiply_add(x * x, broadcast(3 * 0.044715F * 1.59576912160573071F),
+                                        broadcast(1.59576912160573071F));
+  return multiply_add(x * twice_d, s.e * s.value * s.value, s.value);
+}
+
+inline FloatVec gelu_erf(FloatVec x) {
+  return x * standard_normal(x).distribution;
+}
+
+inline FloatVec gelu_erf_derivative(FloatVec x) {
+  const Normal normal = standard_normal(x);
+  constexpr float kInverseSqrtTwoPi = 0.39894228040143268F;
+  return multiply_add(x * broadcast(kInverseSqrtTwoPi), normal.bell, normal.distribution);
+}
+
+}  // namespace lockstep::LOCKSTEP_ISA
