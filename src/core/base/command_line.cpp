@@ -1,79 +1,18 @@
 #include "core/base/command_line.h"
 
-#include <fmt/format.h>
-
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <charconv>
-#include <cmath>
 #include <cstdio>
 #include <deque>
 #include <fstream>
-#include <new>
-#include <numeric>
-#include <optional>
 #include <sstream>
-#include <variant>
 
 #include "core/base/build_id.h"
 #include "core/base/error.h"
-#include "core/base/log.h"
+#include "core/base/option_value.h"
 
 namespace lockstep {
 namespace {
-
-using Target = std::variant<int64_t*, double*, std::string*, std::vector<std::string>*, bool*>;
-
-/// One side of an option's range.
-struct Bound {
-  double value;
-  bool inclusive;
-};
-
-std::string join(const std::vector<std::string>& words, std::string_view separator) {
-  return fmt::format("{}", fmt::join(words, separator));
-}
-
-// Levenshtein's distance.
-size_t edit_distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t{0});
-  for (size_t i = 0; i < a.size(); ++i) {
-    size_t diagonal = row[0]++;
-    for (size_t j = 0; j < b.size(); ++j) {
-      const size_t replaced = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({replaced, diagonal + 1, row[j] + 1});
-    }
-  }
-  return row.back();
-}
-
-// " (did you mean X?)", or nothing when no candidate is near.
-std::string suggestion(std::string_view word, const std::vector<std::string>& candidates) {
-  const std::string* nearest = nullptr;
-  size_t distance = std::max<size_t>(2, word.size() / 2) + 1;
-  for (const std::string& candidate : candidates) {
-    const size_t d = edit_distance(word, candidate);
-    if (d < distance) {
-      distance = d;
-      nearest = &candidate;
-    }
-  }
-  return nearest == nullptr ? std::string() : fmt::format(" (did you mean {}?)", *nearest);
-}
-
-// std::from_chars reads a decimal point whatever the locale says.
-template <class T>
-std::optional<T> parse_number(std::string_view text) {
-  T value{};
-  const char* end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end) {
-    return std::nullopt;
-  }
-  return value;
-}
 
 // Removes comments, which CLI11 would also cut out of quoted text, and refuses escapes, which it
 // would leave in.
@@ -102,99 +41,9 @@ std::string without_comments(std::istream& input, const std::string& path) {
 
 }  // namespace
 
-struct CommandLine::Option::Entry {
-  std::string name;  ///< "--long", or a positional's word
-  Target target;
+struct CommandLine::Option::Entry : OptionValue {
   CLI::Option* cli = nullptr;
-  std::string default_text;
-  std::optional<Bound> low;
-  std::optional<Bound> high;
-  std::vector<std::string> words;
-  bool required = false;
-  bool given = false;
-
-  bool is_flag() const { return std::holds_alternative<bool*>(target); }
-  bool is_number() const {
-    return std::holds_alternative<int64_t*>(target) || std::holds_alternative<double*>(target);
-  }
-  std::string_view type() const;
-  std::string bounds() const;
-  void check_bounds(const std::string& where, double value, const std::string& text) const;
-  void assign(const std::string& where, const std::vector<std::string>& texts);
-  void assign_one(const std::string& where, const std::string& text);
 };
-
-std::string_view CommandLine::Option::Entry::type() const {
-  constexpr std::string_view kTypes[] = {"INT", "NUMBER", "TEXT", "LIST", ""};
-  return kTypes[target.index()];
-}
-
-// "at least 1 and less than 5".
-std::string CommandLine::Option::Entry::bounds() const {
-  std::vector<std::string> parts;
-  if (low) {
-    parts.push_back(fmt::format("{} {}", low->inclusive ? "at least" : "greater than", low->value));
-  }
-  if (high) {
-    parts.push_back(fmt::format("{} {}", high->inclusive ? "at most" : "less than", high->value));
-  }
-  return join(parts, " and ");
-}
-
-void CommandLine::Option::Entry::check_bounds(const std::string& where, double value,
-                                              const std::string& text) const {
-  const bool above = !low || (low->inclusive ? value >= low->value : value > low->value);
-  const bool below = !high || (high->inclusive ? value <= high->value : value < high->value);
-  if (!above || !below) {
-    throw UsageError("{} is {}; it must be {}", where, text, bounds());
-  }
-}
-
-void CommandLine::Option::Entry::assign_one(const std::string& where, const std::string& text) {
-  if (auto* const* whole = std::get_if<int64_t*>(&target)) {
-    const auto value = parse_number<int64_t>(text);
-    if (!value) {
-      throw UsageError("{} expects a whole number, not '{}'", where, text);
-    }
-    check_bounds(where, static_cast<double>(*value), text);
-    **whole = *value;
-  } else if (auto* const* real = std::get_if<double*>(&target)) {
-    const auto value = parse_number<double>(text);
-    if (!value || !std::isfinite(*value)) {
-      throw UsageError("{} expects a number like 0.001 or 1e-3, not '{}'", where, text);
-    }
-    check_bounds(where, *value, text);
-    **real = *value;
-  } else if (auto* const* flag = std::get_if<bool*>(&target)) {
-    if (text != "true" && text != "false") {
-      throw UsageError("{} expects true or false, not '{}'", where, text);
-    }
-    **flag = text == "true";
-  } else if (auto* const* word = std::get_if<std::string*>(&target)) {
-    if (!words.empty() && std::find(words.begin(), words.end(), text) == words.end()) {
-      throw UsageError("{} is '{}'; it must be one of {}{}", where, text, join(words, ", "),
-                       suggestion(text, words));
-    }
-    **word = text;
-  }
-}
-
-void CommandLine::Option::Entry::assign(const std::string& where,
-                                        const std::vector<std::string>& texts) {
-  if (auto* const* list = std::get_if<std::vector<std::string>*>(&target)) {
-    (*list)->clear();
-    for (const std::string& text : texts) {
-      for (std::string& word : CLI::detail::split(text, ',')) {
-        (*list)->push_back(std::move(word));
-      }
-    }
-  } else if (texts.size() != 1) {
-    throw UsageError("{} is given {} times; give it once", where, texts.size());
-  } else {
-    assign_one(where, texts.front());
-  }
-  given = true;
-}
 
 struct CommandLine::Impl {
   using Entry = Option::Entry;
@@ -205,7 +54,8 @@ struct CommandLine::Impl {
 
   Impl(const std::string& program, const std::string& description) : app(description, program) {}
 
-  Entry* add(std::string name, Target target, const std::string& help, std::string default_text);
+  Entry* add(std::string name, OptionValue::Target target, const std::string& help,
+             std::string default_text);
   Entry* find(std::string_view name);
   std::vector<std::string> flag_names() const;
   std::vector<std::string> split_values(int argc, const char* const* argv);
@@ -229,7 +79,7 @@ class HelpFormatter : public CLI::Formatter {
 
 }  // namespace
 
-CommandLine::CommandLine(std::string program, std::string description)
+CommandLine::CommandLine(const std::string& program, const std::string& description)
     : impl_(std::make_unique<Impl>(program, description)) {
   Impl* impl = impl_.get();
   impl->app.set_help_flag("-h,--help", "Show this text and stop");
@@ -237,27 +87,18 @@ CommandLine::CommandLine(std::string program, std::string description)
   // What is left over is reported here, with the nearest name.
   impl->app.allow_extras();
   impl->app.formatter(std::make_shared<HelpFormatter>([impl](const CLI::Option* option) {
-    std::string text;
     for (const Option::Entry& entry : impl->entries) {
       if (entry.cli == option) {
-        const std::string type = entry.words.empty()
-                                     ? std::string(entry.type())
-                                     : fmt::format("{{{}}}", join(entry.words, ","));
-        text += type.empty() ? "" : " " + type;
-        text += entry.required ? " (required)" : "";
-        text += entry.default_text.empty()
-                    ? ""
-                    : fmt::format(" [{}]",
-                                  CLI::detail::find_and_replace(entry.default_text, "\n", "\\n"));
+        return entry.description();
       }
     }
-    return option == impl->config ? " FILE" : text;
+    return std::string(option == impl->config ? " FILE" : "");
   }));
 }
 
 CommandLine::~CommandLine() = default;
 
-CommandLine::Option::Entry* CommandLine::Impl::add(std::string name, Target target,
+CommandLine::Option::Entry* CommandLine::Impl::add(std::string name, OptionValue::Target target,
                                                    const std::string& help,
                                                    std::string default_text) {
   Entry& entry = entries.emplace_back();
@@ -282,70 +123,69 @@ CommandLine::Option::Entry* CommandLine::Impl::find(std::string_view name) {
   return found == entries.end() ? nullptr : &*found;
 }
 
-CommandLine::Option CommandLine::option(std::string name, int64_t* value, std::string help) {
+CommandLine::Option CommandLine::option(std::string name, int64_t* value, const std::string& help) {
   return Option(impl_->add(std::move(name), value, help, fmt::format("{}", *value)));
 }
 
-CommandLine::Option CommandLine::option(std::string name, double* value, std::string help) {
+CommandLine::Option CommandLine::option(std::string name, double* value, const std::string& help) {
   return Option(impl_->add(std::move(name), value, help, fmt::format("{}", *value)));
 }
 
-CommandLine::Option CommandLine::option(std::string name, std::string* value, std::string help) {
+CommandLine::Option CommandLine::option(std::string name, std::string* value,
+                                        const std::string& help) {
   return Option(impl_->add(std::move(name), value, help, *value));
 }
 
 CommandLine::Option CommandLine::option(std::string name, std::vector<std::string>* value,
-                                        std::string help) {
-  return Option(impl_->add(std::move(name), value, help, join(*value, ",")));
+                                        const std::string& help) {
+  return Option(impl_->add(std::move(name), value, help, join_words(*value, ",")));
 }
 
-CommandLine::Option CommandLine::flag(std::string name, bool* value, std::string help) {
+CommandLine::Option CommandLine::flag(std::string name, bool* value, const std::string& help) {
   return Option(impl_->add(std::move(name), value, help, *value ? "on" : "off"));
 }
 
 CommandLine::Option CommandLine::positional(std::string name, std::string* value,
-                                            std::string help) {
+                                            const std::string& help) {
   return Option(impl_->add(std::move(name), value, help, *value));
 }
 
 CommandLine::Option& CommandLine::Option::required() {
   entry_->required = true;
-  entry_->default_text.clear();
   return *this;
 }
 
 CommandLine::Option& CommandLine::Option::at_least(double minimum) {
   LOCKSTEP_CHECK(entry_->is_number(), "{} is not a number", entry_->name);
-  entry_->low = Bound{minimum, true};
+  entry_->low = OptionValue::Bound{minimum, true};
   return *this;
 }
 
 CommandLine::Option& CommandLine::Option::greater_than(double bound) {
   LOCKSTEP_CHECK(entry_->is_number(), "{} is not a number", entry_->name);
-  entry_->low = Bound{bound, false};
+  entry_->low = OptionValue::Bound{bound, false};
   return *this;
 }
 
 CommandLine::Option& CommandLine::Option::at_most(double maximum) {
   LOCKSTEP_CHECK(entry_->is_number(), "{} is not a number", entry_->name);
-  entry_->high = Bound{maximum, true};
+  entry_->high = OptionValue::Bound{maximum, true};
   return *this;
 }
 
 CommandLine::Option& CommandLine::Option::less_than(double bound) {
   LOCKSTEP_CHECK(entry_->is_number(), "{} is not a number", entry_->name);
-  entry_->high = Bound{bound, false};
+  entry_->high = OptionValue::Bound{bound, false};
   return *this;
 }
 
 CommandLine::Option& CommandLine::Option::one_of(std::vector<std::string> words) {
-  LOCKSTEP_CHECK(std::holds_alternative<std::string*>(entry_->target), "{} is not text",
-                 entry_->name);
+  LOCKSTEP_CHECK(entry_->is_text(), "{} is not text", entry_->name);
   entry_->words = std::move(words);
   return *this;
 }
 
-CommandLine::Option& CommandLine::Option::group(std::string name) {
+CommandLine::Option& CommandLine::Option::group(const std::string& name) {
   entry_->cli->group(name);
   return *this;
 }
@@ -395,6 +235,9 @@ std::vector<std::string> CommandLine::Impl::split_values(int argc, const char* c
     } else {
       arguments.push_back(argument);
     }
+  }
+  if (is_value) {
+    throw UsageError("{} needs a value; see --help", arguments.back());
   }
   std::reverse(arguments.begin(), arguments.end());
   return arguments;
@@ -481,27 +324,6 @@ bool CommandLine::given(std::string_view name) const {
   const Option::Entry* entry = impl_->find(name);
   LOCKSTEP_CHECK(entry != nullptr, "there is no option {}", name);
   return entry->given;
-}
-
-int run_main(std::string_view program, int (*body)(int, char**), int argc, char** argv) {
-  const auto fail = [program](std::string message, ExitCode code) {
-    std::replace(message.begin(), message.end(), '\n', ' ');
-    log("{}: {}", program, message);
-    return static_cast<int>(code);
-  };
-  try {
-    const int status = body(argc, argv);
-    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
-      return fail("cannot write standard output", ExitCode::kIo);
-    }
-    return status;
-  } catch (const Error& error) {
-    return fail(error.what(), error.code());
-  } catch (const std::bad_alloc&) {
-    return fail("out of memory", ExitCode::kOutOfMemory);
-  } catch (const std::exception& error) {
-    return fail(error.what(), ExitCode::kInternal);
-  }
 }
 
 }  // namespace lockstep

@@ -29,7 +29,7 @@ class CommandLine {
     Option& less_than(double bound);
     Option& one_of(std::vector<std::string> words);
     /// In --help, options are listed under their group.
-    Option& group(std::string name);
+    Option& group(const std::string& name);
 
    private:
     friend class CommandLine;
@@ -38,7 +38,7 @@ class CommandLine {
     Entry* entry_;
   };
 
-  CommandLine(std::string program, std::string description);
+  CommandLine(const std::string& program, const std::string& description);
   ~CommandLine();
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
@@ -48,15 +48,15 @@ class CommandLine {
   /// `name` is "--long" or, with a short alias, "-l,--long". `value` keeps what it holds when the
   /// option is not given; that default is shown in --help. It must outlive parse. Whole numbers are
   /// plain decimal digits; numbers use a decimal point in every locale and are finite.
-  Option option(std::string name, int64_t* value, std::string help);
-  Option option(std::string name, double* value, std::string help);
-  Option option(std::string name, std::string* value, std::string help);
+  Option option(std::string name, int64_t* value, const std::string& help);
+  Option option(std::string name, double* value, const std::string& help);
+  Option option(std::string name, std::string* value, const std::string& help);
   /// A list: words with commas between them, or the flag given several times.
-  Option option(std::string name, std::vector<std::string>* value, std::string help);
+  Option option(std::string name, std::vector<std::string>* value, const std::string& help);
   /// `--name` sets true; `--no-name` sets false; a configuration file says name = true or false.
-  Option flag(std::string name, bool* value, std::string help);
+  Option flag(std::string name, bool* value, const std::string& help);
   /// A word without dashes, in the order of declaration.
-  Option positional(std::string name, std::string* value, std::string help);
+  Option positional(std::string name, std::string* value, const std::string& help);
 
   /// Adds `--config FILE`: TOML's key = value lines, where a key is a flag without its dashes in
   /// front and `_` may stand for `-`. `[sections]` only group. Strings are taken as they stand,

@@ -152,7 +152,7 @@ TEST(CommandLine, SaysWhatIsWrongWithAValue) {
   EXPECT_EQ(error_of({"--device", "cude"}),
             "--device is 'cude'; it must be one of cpu, cuda (did you mean cuda?)");
   EXPECT_EQ(error_of({"--overlap=maybe"}), "--overlap expects true or false, not 'maybe'");
-  EXPECT_THAT(error_of({"--n-layer"}), HasSubstr("--n-layer"));
+  EXPECT_EQ(error_of({"--n-layer"}), "--n-layer needs a value; see --help");
 }
 
 TEST(CommandLine, RefusesAFlagGivenTwice) {
@@ -278,6 +278,10 @@ TEST(RunMain, TurnsErrorsIntoOneLineAndACode) {
   EXPECT_EQ(printed, "program: out of memory\n");
   EXPECT_EQ(run([](int, char**) -> int { throw std::runtime_error("odd"); }, &printed), 1);
   EXPECT_EQ(printed, "program: odd\n");
+  EXPECT_EQ(
+      run([](int, char**) -> int { throw AbortedError(ExitCode::kPeerLost, "told"); }, &printed),
+      5);
+  EXPECT_EQ(printed, "");
 }
 
 TEST(RunMain, ReportsOutputThatCannotBeWritten) {

@@ -1,0 +1,34 @@
+#include <algorithm>
+#include <cstdio>
+#include <new>
+
+#include "core/base/command_line.h"
+#include "core/base/error.h"
+#include "core/base/log.h"
+
+namespace lockstep {
+
+int run_main(std::string_view program, int (*body)(int, char**), int argc, char** argv) {
+  const auto fail = [program](std::string message, ExitCode code) {
+    std::replace(message.begin(), message.end(), '\n', ' ');
+    log("{}: {}", program, message);
+    return static_cast<int>(code);
+  };
+  try {
+    const int status = body(argc, argv);
+    if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) {
+      return fail("cannot write standard output", ExitCode::kIo);
+    }
+    return status;
+  } catch (const AbortedError& error) {
+    return static_cast<int>(error.code());
+  } catch (const Error& error) {
+    return fail(error.what(), error.code());
+  } catch (const std::bad_alloc&) {
+    return fail("out of memory", ExitCode::kOutOfMemory);
+  } catch (const std::exception& error) {
+    return fail(error.what(), ExitCode::kInternal);
+  }
+}
+
+}  // namespace lockstep
