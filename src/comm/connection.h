@@ -17,12 +17,12 @@ enum class Purpose : uint8_t { kControl = 1, kRing = 2 };
 
 struct ConnectOptions {
   Purpose purpose = Purpose::kControl;
-  std::vector<int> accept_from;  ///< ranks that connect to this one, each once
-  std::vector<int> connect_to;   ///< ranks to which this one connects, each once
+  std::vector<int> accept_from{};  ///< ranks that connect to this one, each once
+  std::vector<int> connect_to{};   ///< ranks to which this one connects, each once
   /// Where to listen: a numeric address or the name of a network interface of this host. Empty:
   /// loopback when all ranks share a host, else every address of this host that another host may
   /// reach. Never the wildcard address.
-  std::string bind_address;
+  std::string bind_address{};
   std::chrono::milliseconds timeout{60000};  ///< for all connections of this rank together
 };
 
