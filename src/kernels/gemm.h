@@ -33,10 +33,10 @@ struct Gemm {
   View<Device, const float> b;
   View<Device, float> c;
   bool accumulate = false;
-  View<Device, const float> bias;
-  View<Device, const float> residual;
-  View<Device, float> pre_activation;
-  View<Device, const float> gelu_input;
+  View<Device, const float> bias = {};
+  View<Device, const float> residual = {};
+  View<Device, float> pre_activation = {};
+  View<Device, const float> gelu_input = {};
   Gelu gelu = Gelu::kTanh;
 };
 

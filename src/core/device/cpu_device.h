@@ -38,6 +38,12 @@ using CpuView = View<CpuDevice, T>;
 template <class T>
 using CpuBuffer = Buffer<CpuDevice, T>;
 
+/// Fills with zeros, in stream order.
+template <class T>
+void set_zero(CpuStream& /*stream*/, CpuView<T> view) {
+  std::fill_n(view.data(), view.size(), T{});
+}
+
 /// Copies between host memory and a device, in stream order. On the CPU both are plain copies.
 template <class T>
 void copy_from_host(CpuStream& /*stream*/, CpuView<T> to, const T* from) {
