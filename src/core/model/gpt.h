@@ -23,8 +23,9 @@ class Gpt {
   /// descend from the end of the arena and cover it.
   using RangeReady = std::function<void(Range)>;
 
-  /// Allocates activations for up to `batch` sequences of up to `time` <= block_size tokens. The
-  /// arenas must outlive the model.
+  /// Allocates activations for up to `batch` sequences of `time` <= block_size tokens. A call may
+  /// bring fewer sequences, or one that is shorter: `size` tokens are size / time sequences, or one
+  /// of `size` when that is less than `time`. The arenas must outlive the model.
   Gpt(const GptConfig& config, int64_t batch, int64_t time, View<Device, const float> parameters,
       View<Device, float> gradients);
   ~Gpt();
@@ -34,19 +35,20 @@ class Gpt {
   Gpt& operator=(Gpt&&) = delete;
 
   /// Mean loss over the batch into `loss[0]`, without gradients. tokens, targets: (batch, time) in
-  /// device memory.
+  /// device memory. Overwrites what a forward left behind, as logits() does.
   void evaluate(Stream& stream, View<Device, const int32_t> tokens,
                 View<Device, const int32_t> targets, View<Device, float> loss);
 
-  /// Mean loss over the batch into `loss[0]`; leaves behind what backward needs. gradient_scale
+  /// Mean loss over the batch into `loss[0]`; leaves behind what backward needs, which reads the
+  /// tokens again: they must stay until then. gradient_scale
   /// multiplies the gradient of the mean loss of this micro-batch: 1 / (micro-batches of the step
   /// over all ranks) makes the sum of all micro-gradients the gradient of the global mean.
   void forward(Stream& stream, View<Device, const int32_t> tokens,
                View<Device, const int32_t> targets, float gradient_scale, View<Device, float> loss);
 
-  /// Gradients of the last forward. With `accumulate` each finished micro-gradient is added to what
-  /// is there, else it overwrites. `ready` may be empty (micro-steps that do not end the
-  /// accumulation).
+  /// Gradients of the last forward, once; throws InternalError when no forward precedes it. With
+  /// `accumulate` each finished micro-gradient is added to what is there, else it overwrites.
+  /// `ready` may be empty (micro-steps that do not end the accumulation).
   void backward(Stream& stream, bool accumulate, const RangeReady& ready);
 
   /// Logits (batch * time, padded_vocab) of the tokens, for tests and tools. Valid until the next

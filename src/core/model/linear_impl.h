@@ -1,0 +1,83 @@
+#pragma once
+
+#include <cstdint>
+
+#include "core/device/view.h"
+#include "core/model/gpt_tensors.h"
+#include "kernels/gemm.h"
+#include "kernels/reduce.h"
+
+namespace lockstep {
+
+/// y = x · weightᵀ + bias, with what gemm fuses behind it.
+template <class Device>
+struct LinearForward {
+  int64_t rows = 0;
+  int64_t in = 0;
+  int64_t out = 0;
+  View<Device, float> y;                                ///< (rows, out)
+  View<Device, const float> x;                          ///< (rows, in)
+  WeightAndBias<View<Device, const float>> parameters;  ///< (out, in), (out)
+  View<Device, const float> residual = {};              ///< (rows, out), or none: added to y
+  View<Device, float> pre_activation = {};  ///< (rows, out), or none: y = gelu(pre_activation)
+  Gelu gelu = Gelu::kTanh;
+};
+
+template <class Device>
+void linear_forward(typename Device::Stream& stream, const LinearForward<Device>& args) {
+  gemm(stream, Gemm<Device>{.m = args.rows,
+                            .n = args.out,
+                            .k = args.in,
+                            .trans_b = Transpose::kYes,
+                            .a = args.x,
+                            .b = args.parameters.weight,
+                            .c = args.y,
+                            .bias = args.parameters.bias,
+                            .residual = args.residual,
+                            .pre_activation = args.pre_activation,
+                            .gelu = args.gelu});
+}
+
+/// The gradients of y = x · weightᵀ + bias.
+template <class Device>
+struct LinearBackward {
+  int64_t rows = 0;
+  int64_t in = 0;
+  int64_t out = 0;
+  View<Device, float> dx;                        ///< (rows, in), overwritten
+  WeightAndBias<View<Device, float>> gradients;  ///< (out, in), (out)
+  View<Device, const float> dy;                  ///< (rows, out)
+  View<Device, const float> x;                   ///< (rows, in)
+  View<Device, const float> weight;              ///< (out, in)
+  View<Device, const float> gelu_input = {};     ///< (rows, in), or none: x = gelu(gelu_input), and
+                                                 ///< dx is the gradient of gelu_input
+  Gelu gelu = Gelu::kTanh;
+  bool accumulate = false;  ///< of gradients
+};
+
+template <class Device>
+void linear_backward(typename Device::Stream& stream, const LinearBackward<Device>& args) {
+  column_sum(stream, ColumnSum<Device>{.rows = args.rows,
+                                       .columns = args.out,
+                                       .out = args.gradients.bias,
+                                       .in = args.dy,
+                                       .accumulate = args.accumulate});
+  gemm(stream, Gemm<Device>{.m = args.out,
+                            .n = args.in,
+                            .k = args.rows,
+                            .trans_a = Transpose::kYes,
+                            .a = args.dy,
+                            .b = args.x,
+                            .c = args.gradients.weight,
+                            .accumulate = args.accumulate});
+  gemm(stream, Gemm<Device>{.m = args.rows,
+                            .n = args.in,
+                            .k = args.out,
+                            .a = args.dy,
+                            .b = args.weight,
+                            .c = args.dx,
+                            .gelu_input = args.gelu_input,
+                            .gelu = args.gelu});
+}
+
+}  // namespace lockstep
