@@ -3,10 +3,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "core/base/file.h"
 #include "core/checkpoint/training_state.h"
 
 namespace lockstep {
@@ -14,11 +16,13 @@ namespace lockstep {
 /// The checkpoints of one output folder: OUT_DIR/step_00001000/ and a file `latest` that names the
 /// newest. A save never harms an older checkpoint: everything is written and flushed under a
 /// temporary name, renamed into place last; `latest` is replaced after that; old ones are removed
-/// only then. docs/formats.md describes the bytes.
+/// only then, so the disk holds `keep` + 1 for a moment. One process at a time owns the store of a
+/// folder. docs/formats.md describes the bytes.
 class CheckpointStore {
  public:
-  /// Creates the folder when missing and proves that it can be written. `keep` newest checkpoints
-  /// stay (0 = all). Removes what an interrupted save left behind. Throws IoError with the reason.
+  /// Creates the folder when missing and proves that it can be written. The `keep` last saved
+  /// checkpoints stay (0 = all). Removes what an interrupted save left behind. Throws IoError with
+  /// the reason, or UsageError when another process holds the folder.
   CheckpointStore(std::filesystem::path out_dir, int64_t keep);
 
   /// Writes a checkpoint; returns its folder. Throws IoError with the bytes needed and free when
@@ -26,24 +30,32 @@ class CheckpointStore {
   /// left under a final name.
   std::filesystem::path save(const TrainingState& state, const std::vector<NamedTensor>& tensors);
 
-  /// The newest complete checkpoint's folder: from the folders themselves, not from `latest`.
-  /// Damaged or unfinished ones are passed over with a log line.
+  /// The last saved checkpoint that is whole: from the folders themselves, not from `latest`, and
+  /// whatever their steps are. Reads all of it; damaged ones are passed over with a log line. When
+  /// there are checkpoints but none is whole, throws CorruptError rather than let a run start anew.
   std::optional<std::filesystem::path> newest() const;
 
  private:
+  void remove_old(const std::filesystem::path& just_saved) const;
+
   std::filesystem::path out_dir_;
   int64_t keep_;
+  uint64_t sequence_ = 0;
+  UniqueFd lock_;
 };
+
+struct Manifest;
 
 /// Reading one checkpoint folder.
 class CheckpointReader {
  public:
-  /// `path` is a step folder, or an output folder (its newest checkpoint is taken). Reads the
-  /// manifest; throws IoError, or CorruptError that names file and offset.
+  /// `path` is a step folder, or an output folder (its newest checkpoint is taken, as by
+  /// CheckpointStore::newest). Reads the manifest; throws IoError, or CorruptError that names file
+  /// and offset.
   explicit CheckpointReader(const std::filesystem::path& path);
 
   const std::filesystem::path& path() const { return path_; }
-  const TrainingState& state() const { return state_; }
+  const TrainingState& state() const;
 
   struct TensorInfo {
     std::string name;
@@ -53,8 +65,8 @@ class CheckpointReader {
   const std::vector<TensorInfo>& tensors() const { return tensors_; }
 
   /// Calls `into(tensor)` for each tensor in file order, to get the memory of tensor.elements
-  /// floats that it is read into (empty = skip), and checks every chunk's CRC. Throws CorruptError
-  /// naming tensor, file and offset.
+  /// floats that it is read into (empty = skip, its bytes are not touched), and checks every
+  /// chunk's CRC. Throws CorruptError naming tensor, file and offset.
   void read(const std::function<std::span<float>(const TensorInfo&)>& into) const;
 
   /// Reads and checks everything without keeping it.
@@ -62,7 +74,7 @@ class CheckpointReader {
 
  private:
   std::filesystem::path path_;
-  TrainingState state_;
+  std::shared_ptr<const Manifest> manifest_;
   std::vector<TensorInfo> tensors_;
 };
 

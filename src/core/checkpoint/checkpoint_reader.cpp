@@ -1,0 +1,69 @@
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/checkpoint/checkpoint_folder.h"
+#include "core/checkpoint/checkpoint_store.h"
+#include "core/checkpoint/manifest.h"
+#include "core/checkpoint/tensor_file.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+// A checkpoint's own folder may have any name (people copy them); it is told by its files.
+bool is_checkpoint_folder(const fs::path& path) {
+  std::error_code error;
+  fs::path folder = path;
+  if (!folder.has_filename()) {
+    folder = folder.parent_path();
+  }
+  return parse_step_folder_name(folder.filename().string()).has_value() ||
+         fs::exists(path / kManifestFile, error) || fs::exists(path / kTensorFile, error);
+}
+
+fs::path resolve(const fs::path& path) {
+  std::error_code error;
+  if (!fs::is_directory(path, error)) {
+    throw IoError("{}: {}", path.string(),
+                  error ? error.message() : std::string("not a checkpoint folder"));
+  }
+  if (is_checkpoint_folder(path)) {
+    return path;
+  }
+  const std::optional<fs::path> newest = newest_checkpoint(path);
+  if (!newest) {
+    throw IoError("{}: no checkpoint here (a folder named step_ and a number)", path.string());
+  }
+  return *newest;
+}
+
+}  // namespace
+
+CheckpointReader::CheckpointReader(const fs::path& path)
+    : path_(resolve(path)), manifest_(std::make_shared<const Manifest>(read_manifest(path_))) {
+  TensorFileReader(path_, *manifest_);  // throws when it is missing or another save's
+  for (const ManifestTensor& tensor : manifest_->tensors) {
+    tensors_.push_back({tensor.name, tensor.shape, tensor.elements});
+  }
+}
+
+const TrainingState& CheckpointReader::state() const {
+  return manifest_->state;
+}
+
+void CheckpointReader::read(const std::function<std::span<float>(const TensorInfo&)>& into) const {
+  TensorFileReader file(path_, *manifest_);
+  for (size_t i = 0; i < tensors_.size(); ++i) {
+    const std::span<float> out = into(tensors_[i]);
+    if (!out.empty()) {
+      file.read(i, out);
+    }
+  }
+}
+
+void CheckpointReader::verify() const {
+  TensorFileReader(path_, *manifest_).verify();
+}
+
+}  // namespace lockstep
