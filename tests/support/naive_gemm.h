@@ -1,0 +1,74 @@
+#pragma once
+
+#include <cmath>
+#include <cstdint>
+#include <vector>
+
+#include "kernels/gelu.h"
+#include "kernels/gemm.h"
+
+namespace lockstep::naive {
+
+/// The operands of one product and of its epilogue, dense and row-major; an empty vector is a step
+/// left out.
+struct GemmOperands {
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  Transpose trans_a = Transpose::kNo;
+  Transpose trans_b = Transpose::kNo;
+  std::vector<float> a;
+  std::vector<float> b;
+  std::vector<float> bias;
+  std::vector<float> residual;
+  std::vector<float> gelu_input;
+  std::vector<float> accumulated;  ///< what c holds before, when it is added to
+  bool pre_activation = false;
+  Gelu gelu = Gelu::kTanh;
+};
+
+template <class Real>
+struct GemmResult {
+  std::vector<Real> c;
+  std::vector<Real> pre_activation;
+};
+
+/// The contract of kernels/gemm.h in loops: in double it is the reference, in float the plain
+/// implementation whose error sets the tolerance.
+template <class Real>
+GemmResult<Real> gemm(const GemmOperands& in) {
+  GemmResult<Real> out;
+  for (int64_t i = 0; i < in.m; ++i) {
+    for (int64_t j = 0; j < in.n; ++j) {
+      Real value = 0;
+      for (int64_t p = 0; p < in.k; ++p) {
+        const int64_t at_a = in.trans_a == Transpose::kYes ? p * in.m + i : i * in.k + p;
+        const int64_t at_b = in.trans_b == Transpose::kYes ? j * in.k + p : p * in.n + j;
+        value += static_cast<Real>(in.a[static_cast<size_t>(at_a)]) *
+                 static_cast<Real>(in.b[static_cast<size_t>(at_b)]);
+      }
+      const auto at = static_cast<size_t>(i * in.n + j);
+      if (!in.bias.empty()) {
+        value += static_cast<Real>(in.bias[static_cast<size_t>(j)]);
+      }
+      if (!in.residual.empty()) {
+        value += static_cast<Real>(in.residual[at]);
+      }
+      if (in.pre_activation) {
+        out.pre_activation.push_back(value);
+        value = static_cast<Real>(gelu_value(in.gelu, static_cast<double>(value)));
+      }
+      if (!in.gelu_input.empty()) {
+        value *=
+            static_cast<Real>(gelu_derivative(in.gelu, static_cast<double>(in.gelu_input[at])));
+      }
+      if (!in.accumulated.empty()) {
+        value = static_cast<Real>(in.accumulated[at]) + value;
+      }
+      out.c.push_back(value);
+    }
+  }
+  return out;
+}
+
+}  // namespace lockstep::naive
