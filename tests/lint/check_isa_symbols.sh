@@ -5,6 +5,10 @@
 set -eu
 isa=$1
 shift
+# One argument of CMake's may be a list.
+IFS=';'
+set -- $*
+unset IFS
 [ $# -gt 0 ] || { echo "no objects for $isa"; exit 1; }
 # Kept: the set's own names; local symbols (lower case), which no other object sees; sanitizers' bookkeeping.
 symbols=$(nm --defined-only --demangle "$@")
