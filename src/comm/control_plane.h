@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -30,14 +31,16 @@ struct ControlOptions {
   std::chrono::milliseconds heartbeat_interval{500};
   std::chrono::milliseconds peer_timeout{10000};  ///< silence after which a rank counts as stopped
   std::chrono::milliseconds connect_timeout{60000};  ///< for the group to come together
-  std::string bind_address;  ///< empty: loopback on one host, else the route to rank 0
+  std::chrono::milliseconds finish_timeout{120000};  ///< for a rank that lives but does not finish
+  std::string bind_address{};                        ///< as ConnectOptions::bind_address
 };
 
 /// The small side channel of a run: one authenticated connection of every rank to rank 0 on a
 /// thread of its own. It carries heartbeats with each rank's status, and the abort. When a rank
 /// dies, stops or reports an error, every other rank learns the first cause (not its consequences)
-/// and leaves with it; ranks that are busy elsewhere are ended by the control thread one second
-/// later. The lowest surviving rank prints the one line.
+/// and leaves with it; a rank whose ControlPlane is not destroyed within one second is ended by the
+/// control thread. The lowest surviving rank prints the one line. When the launcher (mpirun) is
+/// killed, the control thread ends the process. With one rank only this last duty remains.
 class ControlPlane {
  public:
   /// Connects the group. Collective. Throws TimeoutError listing the ranks that did not come.
@@ -56,22 +59,29 @@ class ControlPlane {
   /// True once the run is over for a cause elsewhere. Every wait of the data plane polls it. Cheap,
   /// any thread.
   bool aborted() const noexcept;
-  /// Throws the first cause, with its code, once the run is aborted. A wait that broke for an
-  /// unknown reason (a peer's connection closed) calls `await_cause`, which gives the cause half a
-  /// second to arrive and throws it, or returns.
+  /// Throws AbortedError with the first cause and its code once the run is aborted. A wait that
+  /// broke for an unknown reason (a peer's connection closed) calls `await_cause`, which gives the
+  /// cause half a second to arrive and throws it, or returns.
   void throw_if_aborted() const;
   void await_cause() const;
 
-  /// This rank fails: tells every rank the cause. The first report in the group wins. Any thread.
+  /// This rank fails: tells every rank the cause. The first report in the group wins, and with it
+  /// the run is aborted when this returns (within a second even if rank 0 does not answer); an
+  /// AbortedError is no news and is ignored. With one rank it does nothing. Any thread.
   void report(const Error& error) noexcept;
 
   /// The orderly end: returns when every rank has called it; from then on a closed connection is no
-  /// failure.
+  /// failure. Throws the first cause when the run is aborted instead.
   void finish();
 
  private:
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+/// Runs the part of a program in which ranks depend on each other, up to and with finish(). Any
+/// exception that leaves `body` is reported to the group and leaves this function as AbortedError
+/// with the group's first cause; with one rank it passes unchanged.
+void run_under(ControlPlane& control, const std::function<void()>& body);
 
 }  // namespace lockstep

@@ -1,0 +1,440 @@
+#include "comm/control_plane.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <new>
+#include <numeric>
+#include <optional>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "comm/connection.h"
+#include "comm/control_link.h"
+#include "comm/launcher_watch.h"
+#include "comm/run_cause.h"
+#include "comm/status_page.h"
+#include "core/base/clock.h"
+#include "core/base/log.h"
+#include "wire.pb.h"
+
+namespace lockstep {
+namespace {
+
+namespace asio = boost::asio;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kLeaveLimit{1000};   // for the main thread, after an abort
+constexpr milliseconds kReportLimit{1000};  // for rank 0 to answer a report
+constexpr milliseconds kCauseLimit{500};    // for the cause of a broken connection to arrive
+constexpr milliseconds kCloseLimit{300};    // for the other end to close too
+constexpr size_t kMaxMessageBytes = 4096;
+
+void pack(wire::Cause& wire, const RunCause& cause) {
+  wire.set_code(static_cast<int>(cause.code));
+  wire.set_lost_rank(cause.lost_rank);
+  wire.set_message(cause.message.substr(0, kMaxMessageBytes));
+}
+
+RunCause unpack(const wire::Cause& wire) {
+  return {static_cast<ExitCode>(wire.code()), wire.lost_rank(), wire.message()};
+}
+
+/// Another rank, as the control thread knows it.
+struct Peer {
+  PeerInfo info;
+  RankStatus heard;                        ///< by its last heartbeat
+  std::unique_ptr<const StatusPage> page;  ///< of a rank of this host
+  Clock::duration silence{};               ///< since the last message came, see on_tick
+  std::unique_ptr<ControlLink> link;
+
+  RankStatus status() const { return page ? page->read() : heard; }
+};
+
+}  // namespace
+
+struct ControlPlane::Impl {
+  Impl(Bootstrap& bootstrap, const PeerTable& table, const ControlOptions& chosen)
+      : rank(bootstrap.rank()), peers(table), options(chosen) {
+    if (!alone()) {
+      for (const PeerInfo& peer : peers) {
+        unfinished.insert(peer.rank);
+      }
+      connect(bootstrap);
+    }
+    if (!linked.empty() || launcher.watching()) {
+      last_tick = Clock::now();
+      tick.expires_at(last_tick);
+      wait_for_tick();
+      thread = std::thread([this] { run(); });
+    }
+  }
+
+  ~Impl() {
+    if (thread.joinable()) {
+      asio::post(io, [this] { close(); });
+      thread.join();
+    }
+  }
+
+  // --- any thread ---
+
+  bool alone() const { return peers.size() == 1; }
+
+  template <class Condition>
+  void wait(Condition condition) const {
+    std::unique_lock lock(mutex);
+    changed.wait(lock, condition);
+  }
+
+  void await_cause(milliseconds limit) const {
+    std::unique_lock lock(mutex);
+    changed.wait_for(lock, limit, [this] { return cause.has_value(); });
+  }
+
+  void throw_if_aborted() const {
+    if (aborted.load(std::memory_order_acquire)) {
+      const std::lock_guard lock(mutex);
+      throw AbortedError(cause->code, cause->message);
+    }
+  }
+
+  // --- control thread, or before it runs ---
+
+  void connect(Bootstrap& bootstrap) {
+    ConnectOptions how{.purpose = Purpose::kControl,
+                       .bind_address = options.bind_address,
+                       .timeout = options.connect_timeout};
+    if (rank == 0) {
+      how.accept_from.resize(peers.size() - 1);
+      std::iota(how.accept_from.begin(), how.accept_from.end(), 1);
+    } else {
+      how.connect_to = {0};
+    }
+    Connections made = connect_ranks(bootstrap, peers, how);
+    made.accepted.merge(made.connected);
+    const std::vector<std::string> pages = bootstrap.all_gather(std::to_string(page.fd()));
+    for (auto& [peer_rank, fd] : made.accepted) {
+      Peer& peer = linked[peer_rank];
+      peer.info = peers[static_cast<size_t>(peer_rank)];
+      if (peer.info.host_id == peers[static_cast<size_t>(rank)].host_id) {
+        peer.page = StatusPage::of(peer.info, std::stoi(pages[static_cast<size_t>(peer_rank)]));
+      }
+      peer.link = std::make_unique<ControlLink>(
+          io, std::move(fd),
+          ControlLink::Events{
+              .on_message = [this, &peer](const wire::Control& m) { on_message(peer, m); },
+              .on_end = [this, &peer](ControlLink::End end) { on_end(peer, end); }});
+    }
+    bootstrap.barrier();  // every page is mapped before a rank may leave
+  }
+
+  void run() {
+    try {
+      io.run();
+    } catch (const std::exception& error) {
+      log("the control thread failed: {}", error.what());
+      ::_exit(static_cast<int>(ExitCode::kInternal));
+    }
+  }
+
+  void send_all(const wire::Control& message) {
+    for (auto& [peer_rank, peer] : linked) {
+      peer.link->send(message);
+    }
+  }
+
+  void end_links() {
+    for (auto& [peer_rank, peer] : linked) {
+      peer.link->end();
+    }
+  }
+
+  void on_end(const Peer& peer, ControlLink::End how) {
+    if (!finished && !closing) {
+      conclude(how == ControlLink::End::kGarbled ? rank_garbled(peer.info, peer.status())
+                                                 : rank_died(peer.info, peer.status()));
+    }
+    stop_when_closed();
+  }
+
+  void on_message(Peer& peer, const wire::Control& message) {
+    peer.silence = {};
+    switch (message.what_case()) {
+      case wire::Control::kHeartbeat:
+        peer.heard = {message.heartbeat().step(), static_cast<Phase>(message.heartbeat().phase()),
+                      message.heartbeat().bucket()};
+        break;
+      case wire::Control::kReport:
+        conclude(unpack(message.report()));
+        break;
+      case wire::Control::kAbort:
+        conclude(unpack(message.abort()));
+        break;
+      case wire::Control::kFinish:
+        on_finish(peer.info.rank);
+        break;
+      case wire::Control::kFinished:
+        set_finished();
+        break;
+      case wire::Control::kLeave:
+        conclude(rank_left(peer.info, peer.status()));
+        break;
+      case wire::Control::WHAT_NOT_SET:
+        break;
+    }
+  }
+
+  /// This rank reports its own failure; rank 0 decides whether it was the first.
+  void raise(const RunCause& mine) {
+    if (rank == 0) {
+      conclude(mine);
+    } else {
+      wire::Control message;
+      pack(*message.mutable_report(), mine);
+      send_all(message);
+    }
+  }
+
+  /// The first cause that this rank hears of ends the run here; rank 0 passes it on.
+  void conclude(RunCause first) {
+    if (cause || finished) {
+      return;
+    }
+    wire::Control message;
+    pack(rank == 0 ? *message.mutable_abort() : *message.mutable_report(), first);
+    send_all(message);
+    end_links();
+    if (rank == first.printer()) {
+      log_line(first.message);
+    }
+    const int code = static_cast<int>(first.code);
+    leave_timer.expires_after(kLeaveLimit);
+    leave_timer.async_wait([code](const boost::system::error_code& cancelled) {
+      if (!cancelled) {
+        ::_exit(code);
+      }
+    });
+    {
+      const std::lock_guard lock(mutex);
+      cause = std::move(first);
+    }
+    aborted.store(true, std::memory_order_release);
+    changed.notify_all();
+  }
+
+  // --- the orderly end ---
+
+  void finish_here() {
+    if (rank == 0) {
+      on_finish(0);
+    } else {
+      wire::Control message;
+      message.set_finish(true);
+      send_all(message);
+    }
+  }
+
+  void on_finish(int from) {
+    unfinished.erase(from);
+    if (unfinished.empty()) {
+      wire::Control message;
+      message.set_finished(true);
+      send_all(message);
+      set_finished();
+    } else if (!finish_deadline) {
+      finish_deadline.emplace(options.finish_timeout);
+    }
+  }
+
+  void set_finished() {
+    {
+      const std::lock_guard lock(mutex);
+      finished = true;
+    }
+    changed.notify_all();
+    end_links();
+  }
+
+  /// The owner goes.
+  void close() {
+    if (!finished && !cause) {
+      wire::Control message;
+      message.set_leave(true);
+      send_all(message);
+      end_links();
+    }
+    closing = true;
+    leave_timer.cancel();
+    close_timer.expires_after(kCloseLimit);
+    close_timer.async_wait([this](const boost::system::error_code&) { io.stop(); });
+    stop_when_closed();
+  }
+
+  void stop_when_closed() {
+    const bool closed = std::all_of(linked.begin(), linked.end(),
+                                    [](const auto& entry) { return !entry.second.link->open(); });
+    if (closing && closed) {
+      io.stop();
+    }
+  }
+
+  // --- heartbeats ---
+
+  void wait_for_tick() {
+    tick.async_wait([this](const boost::system::error_code& cancelled) {
+      if (!cancelled) {
+        on_tick();
+        tick.expires_after(options.heartbeat_interval);
+        wait_for_tick();
+      }
+    });
+  }
+
+  void on_tick() {
+    if (launcher.gone()) {
+      ::_exit(static_cast<int>(ExitCode::kPeerLost));
+    }
+    const auto now = Clock::now();
+    // Time in which this process itself did not run (stopped, its machine suspended) is nobody
+    // else's silence.
+    const auto ran = std::min<Clock::duration>(now - last_tick, 2 * options.heartbeat_interval);
+    last_tick = now;
+    if (finished || cause) {
+      return;
+    }
+    wire::Control message;
+    const RankStatus mine = page.read();
+    message.mutable_heartbeat()->set_step(mine.step);
+    message.mutable_heartbeat()->set_phase(static_cast<uint32_t>(mine.phase));
+    message.mutable_heartbeat()->set_bucket(mine.bucket);
+    for (auto& [peer_rank, peer] : linked) {
+      if (peer.link->idle()) {
+        peer.link->send(message);
+      }
+      peer.silence += ran;
+      // One interval more, because the first tick after a frame counts time before it.
+      if (peer.silence >= options.peer_timeout + options.heartbeat_interval) {
+        conclude(rank_stopped(peer.info, peer.status(), options.peer_timeout));
+        return;
+      }
+    }
+    if (finish_deadline && finish_deadline->passed()) {
+      const int late = *unfinished.begin();
+      conclude(rank_late(peers[static_cast<size_t>(late)],
+                         late == 0 ? mine : linked.at(late).status(), options.finish_timeout));
+    }
+  }
+
+  const int rank;
+  const PeerTable peers;
+  const ControlOptions options;
+  StatusPage page;
+  LauncherWatch launcher;
+  std::atomic<bool> aborted{false};
+
+  mutable std::mutex mutex;  // of `cause` and `finished`, which the control thread alone writes
+  mutable std::condition_variable changed;
+  std::optional<RunCause> cause;
+  bool finished = false;
+
+  asio::io_context io{1};
+  asio::steady_timer tick{io};
+  asio::steady_timer leave_timer{io};
+  asio::steady_timer close_timer{io};
+  std::map<int, Peer> linked;  // rank 0: to all others; others: to rank 0
+  Clock::time_point last_tick;
+  std::set<int> unfinished;  // rank 0 only
+  std::optional<Deadline> finish_deadline;
+  bool closing = false;
+  std::thread thread;
+};
+
+ControlPlane::ControlPlane(Bootstrap& bootstrap, const PeerTable& peers,
+                           const ControlOptions& options)
+    : impl_(std::make_unique<Impl>(bootstrap, peers, options)) {}
+
+ControlPlane::~ControlPlane() = default;
+
+void ControlPlane::set_step(int64_t step) noexcept {
+  impl_->page.set_step(step);
+}
+
+void ControlPlane::set_phase(Phase phase) noexcept {
+  impl_->page.set_phase(phase);
+}
+
+void ControlPlane::set_bucket(int bucket) noexcept {
+  impl_->page.set_bucket(bucket);
+}
+
+bool ControlPlane::aborted() const noexcept {
+  return impl_->aborted.load(std::memory_order_acquire);
+}
+
+void ControlPlane::throw_if_aborted() const {
+  impl_->throw_if_aborted();
+}
+
+void ControlPlane::await_cause() const {
+  impl_->await_cause(kCauseLimit);
+  impl_->throw_if_aborted();
+}
+
+void ControlPlane::report(const Error& error) noexcept {
+  if (impl_->alone() || dynamic_cast<const AbortedError*>(&error) != nullptr) {
+    return;
+  }
+  try {
+    RunCause mine =
+        rank_failed(impl_->peers[static_cast<size_t>(impl_->rank)], impl_->page.read(), error);
+    asio::post(impl_->io, [impl = impl_.get(), mine] { impl->raise(mine); });
+    impl_->await_cause(kReportLimit);
+    if (!aborted()) {
+      asio::post(impl_->io, [impl = impl_.get(), mine] { impl->conclude(mine); });
+      impl_->await_cause(kReportLimit);
+    }
+  } catch (const std::exception&) {
+    // Not even the report could be made: the closing connection tells the others.
+    ::_exit(static_cast<int>(error.code()));
+  }
+}
+
+void ControlPlane::finish() {
+  if (impl_->alone()) {
+    return;
+  }
+  asio::post(impl_->io, [impl = impl_.get()] { impl->finish_here(); });
+  impl_->wait([impl = impl_.get()] { return impl->finished || impl->cause; });
+  impl_->throw_if_aborted();
+}
+
+void run_under(ControlPlane& control, const std::function<void()>& body) {
+  try {
+    body();
+    control.finish();
+    return;
+  } catch (const Error& error) {
+    control.report(error);
+    control.throw_if_aborted();
+    throw;
+  } catch (const std::bad_alloc&) {
+    control.report(OutOfMemoryError("out of memory"));
+    control.throw_if_aborted();
+    throw;
+  } catch (const std::exception& error) {
+    control.report(InternalError("{}", error.what()));
+    control.throw_if_aborted();
+    throw;
+  }
+}
+
+}  // namespace lockstep
