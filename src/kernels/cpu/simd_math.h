@@ -80,6 +80,9 @@ inline FloatVec gelu_tanh(FloatVec x) {
 }
 
 inline FloatVec gelu_tanh_derivative(FloatVec x) {
+  // Beyond 10 the derivative is 0 or 1 in float, while x² may overflow.
+  x = select(x > broadcast(10.0F), broadcast(10.0F), x);
+  x = select(x < broadcast(-10.0F), broadcast(-10.0F), x);
   const Logistic s = gelu_logistic(x);
   // With d = du/dx: s + x s' = s + 2 d x s (1 - s), and 1 - s = e s.
   const FloatVec twice_d = multiply_add(x * x, broadcast(3 * 0.044715F * 1.59576912160573071F),
