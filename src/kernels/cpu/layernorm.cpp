@@ -1,67 +1,75 @@
 #include "kernels/layernorm.h"
 
-#include <cmath>
 #include <vector>
 
-namespace lockstep {
+#include "kernels/cpu/check_size.h"
+#include "kernels/cpu/layernorm_isa.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/reduce_isa.h"
 
-void layernorm_forward(CpuStream& /*stream*/, const LayerNormForward<CpuDevice>& args) {
+namespace lockstep {
+namespace {
+
+// Also the rows whose share of dgamma and dbeta is summed before the blocks' shares are.
+constexpr int64_t kRowBlock = 64;
+
+}  // namespace
+
+void layernorm_forward(CpuStream& stream, const LayerNormForward<CpuDevice>& args) {
+  static const auto kRows = LOCKSTEP_SELECT_ISA(layernorm_rows);
   const int64_t channels = args.channels;
-  const auto count = static_cast<float>(channels);
-  for (int64_t row = 0; row < args.rows; ++row) {
-    const float* x = args.x.data() + row * channels;
-    float* y = args.y.data() + row * channels;
-    float mean = 0;
-    for (int64_t c = 0; c < channels; ++c) {
-      mean += x[c];
-    }
-    mean /= count;
-    float variance = 0;
-    for (int64_t c = 0; c < channels; ++c) {
-      variance += (x[c] - mean) * (x[c] - mean);
-    }
-    const float rstd = 1.0F / std::sqrt(variance / count + kLayerNormEpsilon);
-    for (int64_t c = 0; c < channels; ++c) {
-      y[c] = (x[c] - mean) * rstd * args.gamma[c] + args.beta[c];
-    }
-    args.mean[row] = mean;
-    args.rstd[row] = rstd;
-  }
+  check_size("layernorm: y", args.y.size(), args.rows * channels);
+  check_size("layernorm: mean", args.mean.size(), args.rows);
+  check_size("layernorm: rstd", args.rstd.size(), args.rows);
+  check_size("layernorm: x", args.x.size(), args.rows * channels);
+  check_size("layernorm: gamma", args.gamma.size(), channels);
+  check_size("layernorm: beta", args.beta.size(), channels);
+  parallel_for_blocks(stream.threads(), args.rows, kRowBlock, [&](int64_t row, int64_t rows) {
+    kRows({.rows = rows,
+           .channels = channels,
+           .y = args.y.data() + row * channels,
+           .mean = args.mean.data() + row,
+           .rstd = args.rstd.data() + row,
+           .x = args.x.data() + row * channels,
+           .gamma = args.gamma.data(),
+           .beta = args.beta.data()});
+  });
 }
 
-void layernorm_backward(CpuStream& /*stream*/, const LayerNormBackward<CpuDevice>& args) {
+void layernorm_backward(CpuStream& stream, const LayerNormBackward<CpuDevice>& args) {
+  static const auto kRows = LOCKSTEP_SELECT_ISA(layernorm_backward_rows);
+  static const auto kAdd = LOCKSTEP_SELECT_ISA(add_range);
+  static const auto kPut = LOCKSTEP_SELECT_ISA(put);
   const int64_t channels = args.channels;
-  const auto count = static_cast<float>(channels);
-  std::vector<float> dgamma(static_cast<size_t>(channels));
-  std::vector<float> dbeta(static_cast<size_t>(channels));
-  for (int64_t row = 0; row < args.rows; ++row) {
-    const float* x = args.x.data() + row * channels;
-    const float* dy = args.dy.data() + row * channels;
-    float* dx = args.dx.data() + row * channels;
-    const float mean = args.mean[row];
-    const float rstd = args.rstd[row];
-    float mean_g = 0;
-    float mean_gx = 0;
-    for (int64_t c = 0; c < channels; ++c) {
-      const float normalised = (x[c] - mean) * rstd;
-      const float g = dy[c] * args.gamma[c];
-      mean_g += g;
-      mean_gx += g * normalised;
-      dgamma[static_cast<size_t>(c)] += dy[c] * normalised;
-      dbeta[static_cast<size_t>(c)] += dy[c];
-    }
-    mean_g /= count;
-    mean_gx /= count;
-    for (int64_t c = 0; c < channels; ++c) {
-      const float normalised = (x[c] - mean) * rstd;
-      dx[c] += rstd * (dy[c] * args.gamma[c] - mean_g - normalised * mean_gx);
-    }
+  check_size("layernorm: dx", args.dx.size(), args.rows * channels);
+  check_size("layernorm: dgamma", args.dgamma.size(), channels);
+  check_size("layernorm: dbeta", args.dbeta.size(), channels);
+  check_size("layernorm: dy", args.dy.size(), args.rows * channels);
+  check_size("layernorm: x", args.x.size(), args.rows * channels);
+  check_size("layernorm: mean", args.mean.size(), args.rows);
+  check_size("layernorm: rstd", args.rstd.size(), args.rows);
+  check_size("layernorm: gamma", args.gamma.size(), channels);
+  const int64_t blocks = args.rows > kRowBlock ? (args.rows + kRowBlock - 1) / kRowBlock : 1;
+  // (blocks, 2, channels): each block's dgamma, then its dbeta.
+  std::vector<float> sums(static_cast<size_t>(blocks * 2 * channels));
+  parallel_for_blocks(stream.threads(), args.rows, kRowBlock, [&](int64_t row, int64_t rows) {
+    float* block = sums.data() + row / kRowBlock * 2 * channels;
+    kRows({.rows = rows,
+           .channels = channels,
+           .dx = args.dx.data() + row * channels,
+           .dgamma = block,
+           .dbeta = block + channels,
+           .dy = args.dy.data() + row * channels,
+           .x = args.x.data() + row * channels,
+           .mean = args.mean.data() + row,
+           .rstd = args.rstd.data() + row,
+           .gamma = args.gamma.data()});
+  });
+  for (int64_t block = 1; block < blocks; ++block) {
+    kAdd(2 * channels, sums.data(), sums.data(), sums.data() + block * 2 * channels);
   }
-  for (int64_t c = 0; c < channels; ++c) {
-    const auto i = static_cast<size_t>(c);
-    args.dgamma[c] = args.accumulate ? args.dgamma[c] + dgamma[i] : dgamma[i];
-    args.dbeta[c] = args.accumulate ? args.dbeta[c] + dbeta[i] : dbeta[i];
-  }
+  kPut(args.accumulate, channels, args.dgamma.data(), sums.data());
+  kPut(args.accumulate, channels, args.dbeta.data(), sums.data() + channels);
 }
 
 }  // namespace lockstep

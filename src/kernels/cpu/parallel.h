@@ -22,4 +22,15 @@ void parallel_for(int threads, int64_t parts, const Body& body) {
   }
 }
 
+/// Cuts [0, total) into blocks of `block` elements, the last one shorter, and runs
+/// body(begin, count) for each. The cuts do not depend on the threads.
+template <class Body>
+void parallel_for_blocks(int threads, int64_t total, int64_t block, const Body& body) {
+  parallel_for(threads, (total + block - 1) / block, [&](int64_t part) {
+    const int64_t begin = part * block;
+    const int64_t left = total - begin;
+    body(begin, left < block ? left : block);
+  });
+}
+
 }  // namespace lockstep

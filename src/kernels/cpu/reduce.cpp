@@ -2,41 +2,70 @@
 
 #include <vector>
 
+#include "kernels/cpu/check_size.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/reduce_isa.h"
+
 namespace lockstep {
+namespace {
 
-void column_sum(CpuStream& /*stream*/, const ColumnSum<CpuDevice>& args) {
-  std::vector<float> sums(static_cast<size_t>(args.columns));
-  for (int64_t row = 0; row < args.rows; ++row) {
-    for (int64_t c = 0; c < args.columns; ++c) {
-      sums[static_cast<size_t>(c)] += args.in[row * args.columns + c];
-    }
-  }
-  for (int64_t c = 0; c < args.columns; ++c) {
-    const float finished = sums[static_cast<size_t>(c)];
-    args.out[c] = args.accumulate ? args.out[c] + finished : finished;
-  }
-}
+constexpr int64_t kBlock = 32768;
+constexpr int64_t kRowBlock = 128;
 
-void squared_norm(CpuStream& /*stream*/, const SquaredNorm<CpuDevice>& args) {
+// The blocks' sums in block order.
+double sum_blocks(CpuStream& stream, CpuView<const float> x,
+                  double (*range)(int64_t, const float*)) {
+  std::vector<double> sums(static_cast<size_t>((x.size() + kBlock - 1) / kBlock));
+  parallel_for_blocks(stream.threads(), x.size(), kBlock, [&](int64_t begin, int64_t count) {
+    sums[static_cast<size_t>(begin / kBlock)] = range(count, x.data() + begin);
+  });
   double total = 0;
-  for (const float x : args.x) {
-    total += static_cast<double>(x) * static_cast<double>(x);
+  for (const double sum : sums) {
+    total += sum;
   }
-  args.out[0] = total;
+  return total;
 }
 
-void sum(CpuStream& /*stream*/, const Sum<CpuDevice>& args) {
-  double total = 0;
-  for (const float x : args.x) {
-    total += static_cast<double>(x);
+}  // namespace
+
+void column_sum(CpuStream& stream, const ColumnSum<CpuDevice>& args) {
+  static const auto kSumRows = LOCKSTEP_SELECT_ISA(sum_rows);
+  static const auto kAdd = LOCKSTEP_SELECT_ISA(add_range);
+  static const auto kPut = LOCKSTEP_SELECT_ISA(put);
+  const int64_t columns = args.columns;
+  check_size("column_sum: in", args.in.size(), args.rows * columns);
+  check_size("column_sum: out", args.out.size(), columns);
+  // One row of sums for each block of rows; at least one, of zeros, when there are no rows.
+  const int64_t blocks = args.rows > kRowBlock ? (args.rows + kRowBlock - 1) / kRowBlock : 1;
+  std::vector<float> sums(static_cast<size_t>(blocks * columns));
+  parallel_for_blocks(stream.threads(), args.rows, kRowBlock, [&](int64_t begin, int64_t count) {
+    kSumRows(count, columns, sums.data() + begin / kRowBlock * columns,
+             args.in.data() + begin * columns);
+  });
+  for (int64_t block = 1; block < blocks; ++block) {
+    kAdd(columns, sums.data(), sums.data(), sums.data() + block * columns);
   }
-  args.out[0] = static_cast<float>(args.scale * total);
+  kPut(args.accumulate, columns, args.out.data(), sums.data());
 }
 
-void add_into(CpuStream& /*stream*/, CpuView<float> to, CpuView<const float> from) {
-  for (int64_t i = 0; i < to.size(); ++i) {
-    to[i] += from[i];
-  }
+void squared_norm(CpuStream& stream, const SquaredNorm<CpuDevice>& args) {
+  static const auto kRange = LOCKSTEP_SELECT_ISA(sum_squares_range);
+  check_size("squared_norm: out", args.out.size(), 1);
+  args.out[0] = sum_blocks(stream, args.x, kRange);
+}
+
+void sum(CpuStream& stream, const Sum<CpuDevice>& args) {
+  static const auto kRange = LOCKSTEP_SELECT_ISA(sum_range);
+  check_size("sum: out", args.out.size(), 1);
+  args.out[0] = static_cast<float>(args.scale * sum_blocks(stream, args.x, kRange));
+}
+
+void add_into(CpuStream& stream, CpuView<float> to, CpuView<const float> from) {
+  static const auto kAdd = LOCKSTEP_SELECT_ISA(add_range);
+  check_size("add_into: from", from.size(), to.size());
+  parallel_for_blocks(stream.threads(), to.size(), kBlock, [&](int64_t begin, int64_t count) {
+    kAdd(count, to.data() + begin, to.data() + begin, from.data() + begin);
+  });
 }
 
 }  // namespace lockstep
