@@ -95,10 +95,9 @@ void replace_file(const std::filesystem::path& path, std::string_view content) {
   sync_directory(path.has_parent_path() ? path.parent_path() : ".");
 }
 
-MappedFile::MappedFile(const std::filesystem::path& path) {
-  const UniqueFd fd = open_file(path, O_RDONLY);
+MappedFile::MappedFile(const std::filesystem::path& path) : fd_(open_file(path, O_RDONLY)) {
   struct stat status {};
-  if (::fstat(fd.get(), &status) != 0) {
+  if (::fstat(fd_.get(), &status) != 0) {
     throw_io("read the size of", path);
   }
   if (!S_ISREG(status.st_mode)) {
@@ -108,7 +107,7 @@ MappedFile::MappedFile(const std::filesystem::path& path) {
   if (size == 0) {
     return;
   }
-  void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd.get(), 0);
+  void* address = ::mmap(nullptr, size, PROT_READ, MAP_SHARED, fd_.get(), 0);
   if (address == MAP_FAILED) {
     throw_io("map", path);
   }
@@ -119,6 +118,11 @@ MappedFile::~MappedFile() {
   if (!bytes_.empty()) {
     ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
   }
+}
+
+bool MappedFile::has_shrunk() const noexcept {
+  struct stat status {};
+  return ::fstat(fd_.get(), &status) == 0 && static_cast<size_t>(status.st_size) < bytes_.size();
 }
 
 }  // namespace lockstep

@@ -63,8 +63,10 @@ class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);
   ~MappedFile();
-  MappedFile(MappedFile&& other) noexcept : bytes_(std::exchange(other.bytes_, {})) {}
+  MappedFile(MappedFile&& other) noexcept
+      : fd_(std::move(other.fd_)), bytes_(std::exchange(other.bytes_, {})) {}
   MappedFile& operator=(MappedFile&& other) noexcept {
+    std::swap(fd_, other.fd_);
     std::swap(bytes_, other.bytes_);
     return *this;
   }
@@ -72,8 +74,12 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   std::span<const std::byte> bytes() const noexcept { return bytes_; }
+  /// Whether the file is now shorter than the mapping: reading past its end would end the process
+  /// (SIGBUS). One system call.
+  bool has_shrunk() const noexcept;
 
  private:
+  UniqueFd fd_;
   std::span<const std::byte> bytes_;
 };
 
