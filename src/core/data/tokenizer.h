@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <filesystem>
-#include <map>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,30 +14,36 @@ enum class TokenizerKind : uint8_t { kChar, kByte };
 /// points.
 class Tokenizer {
  public:
-  /// The 256 bytes.
+  /// The 256 bytes; a token is the byte's value.
   static Tokenizer bytes();
-  /// The distinct code points of a UTF-8 text. Throws UsageError with the offset of the first
-  /// invalid byte.
+  /// The distinct code points of a UTF-8 text. Throws UsageError with the place of the first
+  /// invalid byte, or for an empty text.
   static Tokenizer chars_of(std::string_view text);
   /// Reads back what `save` wrote; throws CorruptError or IoError.
   static Tokenizer load(const std::filesystem::path& path);
+  /// `where` names the source of the text in messages.
   static Tokenizer parse(std::string_view json, const std::string& where);
 
-  /// docs/formats.md describes the file (JSON).
+  /// docs/formats.md describes the file (JSON). Throws IoError; never leaves a part of a file.
   void save(const std::filesystem::path& path) const;
   std::string to_json() const;
 
   TokenizerKind kind() const { return kind_; }
   int64_t size() const;
 
-  /// Throws UsageError naming the offset and the symbol for text that the vocabulary does not have.
+  /// Throws UsageError naming the place and the symbol for text that is not UTF-8 or that the
+  /// vocabulary does not have.
   std::vector<int32_t> encode(std::string_view text) const;
-  std::string decode(int32_t token) const;  ///< the symbol's bytes
+  /// The symbol's bytes; 0 <= token < size().
+  std::string decode(int32_t token) const;
 
  private:
+  Tokenizer() = default;
+  explicit Tokenizer(std::vector<char32_t> symbols);
+
   TokenizerKind kind_ = TokenizerKind::kByte;
-  std::vector<char32_t> symbols_;
-  std::map<char32_t, int32_t> ids_;
+  std::vector<char32_t> symbols_;  // of kChar: ascending
+  std::vector<int32_t> ids_;       // of kChar: by code point, up to the largest; -1 = none
 };
 
 }  // namespace lockstep
