@@ -17,6 +17,7 @@ namespace {
 
 constexpr int64_t kAlignment = 64;    // elements: 256 bytes, the widest access of any device
 constexpr float kInitStddev = 0.02F;  // GPT-2's
+constexpr int64_t kPieceElements = int64_t{1} << 20;  // of the work of a thread
 
 int64_t elements_of(const std::vector<int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
@@ -89,13 +90,13 @@ struct Piece {
 };
 
 std::vector<Piece> pieces_of(const ParamTable& table) {
-  constexpr int64_t kPiece = int64_t{1} << 20;
   std::vector<Piece> pieces;
   int64_t tensor = 0;
   for (const ParamSpec& spec : table.specs()) {
     if (spec.init != Init::kZero) {
-      for (int64_t begin = 0; begin < spec.init_size; begin += kPiece) {
-        pieces.push_back({&spec, tensor, {begin, std::min(begin + kPiece, spec.init_size)}});
+      for (int64_t begin = 0; begin < spec.init_size; begin += kPieceElements) {
+        pieces.push_back(
+            {&spec, tensor, {begin, std::min(begin + kPieceElements, spec.init_size)}});
       }
     }
     ++tensor;
