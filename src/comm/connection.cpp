@@ -217,7 +217,7 @@ class Meeting {
         co_return;
       }
       if (!awaited_.contains(*peer)) {
-        log("refused a second connection that proves to be rank {}", *peer);
+        log("refused a connection of rank {}, which is connected already or not expected", *peer);
         co_return;
       }
       const HandshakeProof welcome = handshake.welcome();
