@@ -1,0 +1,157 @@
+"""What the other ranks do when one dies, stops, fails or leaves: all end in time, with the right exit
+code, and exactly one of them prints who it was, where and in what.
+
+Usage: rank_faults.py PROGRAM [PATTERN...]   (a rank_program; the cases whose names match, else all)"""
+
+import fnmatch
+import re
+import signal
+import sys
+import time
+
+from group import Failure, Group, alive, expect, wait_until
+
+PROGRAM = sys.argv[1]
+HEARTBEAT = 0.2
+LIMIT = 2.0
+PEER_LOST, TIMEOUT = 5, 6
+
+
+def command(step=412, phase="backward", bucket=3, *more):
+    return [PROGRAM, "--dir", "{dir}", "--step", str(step), "--phase", phase, "--bucket", str(bucket), *more]
+
+
+def short_limits():
+    return ["--heartbeat-ms", str(int(HEARTBEAT * 1000)), "--peer-timeout-ms", str(int(LIMIT * 1000))]
+
+
+def check_end(group, start, survivors, code, limit, printer, line):
+    """All `survivors` leave with `code` within `limit` of `start`; only `printer` says a word: `line`."""
+    ends = group.exits(survivors, limit + 5)
+    for rank, (got, when) in ends.items():
+        expect(got == code, f"rank {rank} left with {got}, not {code}")
+        expect(when - start <= limit, f"rank {rank} left after {when - start:.2f} s, limit {limit:g} s")
+    lines = group.lines(survivors)
+    expect(len(lines) == 1, f"{len(lines)} lines instead of one: {lines}")
+    expect(lines[0][0] == printer, f"rank {lines[0][0]} printed instead of rank {printer}")
+    expect(re.search(line, lines[0][1]), f"'{lines[0][1]}' is not like '{line}'")
+
+
+def others(ranks, victim):
+    return [rank for rank in range(ranks) if rank != victim]
+
+
+def killed(ranks, victim, step, phase, bucket, *more):
+    with Group(ranks, command(step, phase, bucket, *more)) as group:
+        group.wait_files("ready")
+        start = group.kill(victim)
+        where = f"step {step}, {phase}" + (f", bucket {bucket}" if bucket >= 0 else "")
+        check_end(group, start, others(ranks, victim), PEER_LOST, 2.0, 1 if victim == 0 else 0,
+                  rf"^rank {victim} \(host \S+, pid {group.pids[victim]}\) died in {where}; ")
+
+
+def stopped(ranks, victim):
+    with Group(ranks, command(5, "all-reduce", 0, *short_limits())) as group:
+        group.wait_files("ready")
+        start = group.kill(victim, signal.SIGSTOP)
+        line = (rf"^rank {victim} \(host \S+, pid {group.pids[victim]}\) stopped answering in step 5, all-reduce, "
+                rf"bucket 0: nothing heard for 2 s; ")
+        # Found within the limit and one heartbeat; the rest is for the machine to schedule the leaving.
+        check_end(group, start, others(ranks, victim), TIMEOUT, LIMIT + HEARTBEAT + 0.5, 1 if victim == 0 else 0,
+                  line)
+        # Whoever was given up learns it when it runs again, and accuses nobody.
+        start = group.kill(victim, signal.SIGCONT)
+        ends = group.exits([victim], 5)
+        expect(ends[victim][0] == TIMEOUT, f"the stopped rank left with {ends[victim][0]}")
+        expect(len(group.lines(range(group.ranks))) == 1, f"the stopped rank printed: {group.lines(range(group.ranks))}")
+
+
+def stopped_for(seconds, victim, limits):
+    with Group(3, command(1, "forward", -1, *limits)) as group:
+        group.wait_files("ready")
+        group.kill(victim, signal.SIGSTOP)
+        time.sleep(seconds)  # the fault itself
+        group.kill(victim, signal.SIGCONT)
+        group.signal_file("go")
+        ends = group.exits(range(3), 10)
+        expect(all(code == 0 for code, _ in ends.values()), f"left with {ends}")
+        expect(group.lines(range(group.ranks)) == [], f"complained: {group.lines(range(group.ranks))}")
+
+
+def failing(kind, code, line, victim=1, survivors=None):
+    with Group(3, command(9, "save", -1, "--fail", kind, "--fail-rank", str(victim))) as group:
+        group.wait_files("ready")
+        start = time.monotonic()
+        group.signal_file("go")
+        check_end(group, start, survivors or range(3), code, 2.0, 0, line)
+
+
+def leaving():
+    with Group(3, command(9, "save", -1, "--fail", "leave", "--fail-rank", "1")) as group:
+        group.wait_started()
+        ends = group.exits(range(3), 10)
+        expect([code for code, _ in ends.values()] == [PEER_LOST, 0, PEER_LOST], f"left with {ends}")
+        lines = group.lines(range(group.ranks))
+        expect(len(lines) == 1 and "rank 1 (host" in lines[0][1] and "left the run before its end" in lines[0][1],
+               f"printed {lines}")
+
+
+def finishing():
+    with Group(3, command()) as group:
+        group.wait_files("ready")
+        group.signal_file("go")
+        ends = group.exits(range(3), 10)
+        expect(all(code == 0 for code, _ in ends.values()), f"left with {ends}")
+        expect(group.lines(range(group.ranks)) == [], f"complained: {group.lines(range(group.ranks))}")
+
+
+def launcher_killed(ranks, shielded):
+    with Group(ranks, command(2, "forward", -1, "--deaf"), shielded) as group:
+        group.wait_files("ready")
+        group.mpirun.kill()
+        wait_until(lambda: not any(alive(pid) for pid in group.pids), 2.0, "end of the ranks")
+
+
+RANK_1 = r"^rank 1 \(host \S+, pid \d+\) "
+CASES = {
+    "kill_rank_0": lambda: killed(3, 0, 412, "backward", 3),
+    "kill_middle_rank": lambda: killed(3, 1, 0, "start", -1),
+    "kill_last_rank": lambda: killed(3, 2, 7, "optimizer", -1),
+    "kill_rank_0_of_two": lambda: killed(2, 0, 7, "save", -1),
+    "kill_one_of_eight": lambda: killed(8, 5, 7, "shutdown", -1),
+    "kill_while_others_are_busy": lambda: killed(3, 1, 7, "load", -1, "--deaf"),
+    "stop_rank_0": lambda: stopped(3, 0),
+    "stop_last_rank": lambda: stopped(3, 2),
+    "stop_one_of_two": lambda: stopped(2, 1),
+    "stop_three_seconds": lambda: stopped_for(3, 0, []),
+    "fail_by_early_exit": lambda: failing("exit", PEER_LOST, RANK_1 + "died in step 9, save; ", survivors=[0, 2]),
+    "fail_by_abort": lambda: failing("abort", PEER_LOST, RANK_1 + "died in step 9, save; ", survivors=[0, 2]),
+    "fail_by_leaving": leaving,
+    "fail_with_io_error": lambda: failing("io_error", 3, RANK_1 + "failed in step 9, save: cannot write /some"),
+    "fail_on_rank_0": lambda: failing("io_error", 3, "^rank 0 .* failed in step 9, save: cannot write /", victim=0),
+    "fail_with_unknown_error": lambda: failing("unknown_error", 1, RANK_1 + "failed in step 9, save: not one of ours$"),
+    "fail_out_of_memory": lambda: failing("bad_alloc", 7, RANK_1 + "failed in step 9, save: out of memory"),
+    "fail_not": finishing,
+    "launcher_killed": lambda: launcher_killed(3, shielded=False),
+    "launcher_killed_with_one_rank": lambda: launcher_killed(1, shielded=False),
+    "launcher_killed_behind_wrappers": lambda: launcher_killed(3, shielded=True),
+}
+
+
+def main():
+    patterns = sys.argv[2:] or ["*"]
+    failed = []
+    for name in [name for name in CASES if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]:
+        start = time.monotonic()
+        try:
+            CASES[name]()
+            result = "pass"
+        except Failure as failure:
+            failed.append(name)
+            result = f"FAIL: {failure}"
+        print(f"{name:32} {time.monotonic() - start:5.1f} s  {result}", flush=True)
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
