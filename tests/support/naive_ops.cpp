@@ -169,26 +169,29 @@ Vec<Real> attention_backward(const AttentionShape& shape, const Vec<Real>& dout,
                              const Vec<Real>& qkv) {
   const HeadIndex index{shape.batch, shape.time, shape.heads, shape.head_dim};
   const Real scale = Real{1} / std::sqrt(static_cast<Real>(shape.head_dim));
+  const Attention<Real> forward = attention(shape, qkv);
   Vec<Real> dqkv(qkv.size());
   for (int64_t b = 0; b < shape.batch; ++b) {
     for (int64_t h = 0; h < shape.heads; ++h) {
       for (int64_t t = 0; t < shape.time; ++t) {
-        Real lse = 0;
-        const Vec<Real> p = softmax_row(index, qkv, b, h, t, &lse);
-        Vec<Real> dp(p.size());
-        Real mean_dp = 0;
-        for (int64_t j = 0; j <= t; ++j) {
-          for (int64_t d = 0; d < shape.head_dim; ++d) {
-            dp[at(j)] += dout[index.out(b, h, t, d)] * qkv[index.v(b, h, j, d)];
-            dqkv[index.v(b, h, j, d)] += p[at(j)] * dout[index.out(b, h, t, d)];
-          }
-          mean_dp += p[at(j)] * dp[at(j)];
+        Real delta = 0;
+        for (int64_t d = 0; d < shape.head_dim; ++d) {
+          delta += dout[index.out(b, h, t, d)] * forward.out[index.out(b, h, t, d)];
         }
+        const Real lse = forward.lse[at((b * shape.heads + h) * shape.time + t)];
         for (int64_t j = 0; j <= t; ++j) {
-          const Real dscore = p[at(j)] * (dp[at(j)] - mean_dp) * scale;
+          Real score = 0;
+          Real dp = 0;
+          for (int64_t d = 0; d < shape.head_dim; ++d) {
+            score += scale * qkv[index.q(b, h, t, d)] * qkv[index.k(b, h, j, d)];
+            dp += dout[index.out(b, h, t, d)] * qkv[index.v(b, h, j, d)];
+          }
+          const Real p = std::exp(score - lse);
+          const Real dscore = p * (dp - delta) * scale;
           for (int64_t d = 0; d < shape.head_dim; ++d) {
             dqkv[index.q(b, h, t, d)] += dscore * qkv[index.k(b, h, j, d)];
             dqkv[index.k(b, h, j, d)] += dscore * qkv[index.q(b, h, t, d)];
+            dqkv[index.v(b, h, j, d)] += p * dout[index.out(b, h, t, d)];
           }
         }
       }

@@ -41,6 +41,7 @@ struct Attention {
 };
 template <class Real>
 Attention<Real> attention(const AttentionShape& shape, const Vec<Real>& qkv);
+/// Probabilities are taken from lse, as the op's contract says.
 template <class Real>
 Vec<Real> attention_backward(const AttentionShape& shape, const Vec<Real>& dout,
                              const Vec<Real>& qkv);

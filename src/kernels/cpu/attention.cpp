@@ -1,108 +1,170 @@
 #include "kernels/attention.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
+
+#include "kernels/cpu/attention_isa.h"
+#include "kernels/cpu/check_size.h"
+#include "kernels/cpu/parallel.h"
+#include "kernels/cpu/scratch.h"
 
 namespace lockstep {
 namespace {
 
-float dot(const float* a, const float* b, int64_t n) {
-  float total = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    total += a[i] * b[i];
-  }
-  return total;
+struct Kernels {
+  decltype(&portable::attention_tile_queries) tile_queries;
+  decltype(&portable::attention_scratch_size) scratch_size;
+  decltype(&portable::attention_forward_tile) forward_tile;
+  decltype(&portable::attention_backward_tile) backward_tile;
+  decltype(&portable::attention_row) row;
+};
+
+const Kernels& kernels() {
+  static const Kernels chosen = {
+      LOCKSTEP_SELECT_ISA(attention_tile_queries), LOCKSTEP_SELECT_ISA(attention_scratch_size),
+      LOCKSTEP_SELECT_ISA(attention_forward_tile), LOCKSTEP_SELECT_ISA(attention_backward_tile),
+      LOCKSTEP_SELECT_ISA(attention_row)};
+  return chosen;
 }
 
-// One row of attention over `keys` rows of k and v, `stride` elements apart; returns lse. `scores`
-// holds a row.
-float attend(float* out, float* scores, const float* q, const float* k, const float* v,
-             int64_t keys, int64_t stride, int64_t head_dim) {
-  const float scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
-  for (int64_t j = 0; j < keys; ++j) {
-    scores[j] = scale * dot(q, k + j * stride, head_dim);
-  }
-  const float max = *std::max_element(scores, scores + keys);
-  float sum = 0;
-  std::fill(out, out + head_dim, 0.0F);
-  for (int64_t j = 0; j < keys; ++j) {
-    const float p = std::exp(scores[j] - max);
-    sum += p;
-    for (int64_t d = 0; d < head_dim; ++d) {
-      out[d] += p * v[j * stride + d];
+int64_t channels_of(const AttentionShape& shape) {
+  return shape.heads * shape.head_dim;
+}
+
+// Heads of all sequences are numbered in the order of lse: sequence by sequence.
+int64_t head_count(const AttentionShape& shape) {
+  return shape.batch * shape.heads;
+}
+int64_t qkv_offset(const AttentionShape& shape, int64_t index) {
+  return index / shape.heads * shape.time * 3 * channels_of(shape) +
+         index % shape.heads * shape.head_dim;
+}
+int64_t out_offset(const AttentionShape& shape, int64_t index) {
+  return index / shape.heads * shape.time * channels_of(shape) +
+         index % shape.heads * shape.head_dim;
+}
+
+AttentionHead head_of(const AttentionShape& shape, CpuView<const float> qkv, int64_t index) {
+  const int64_t channels = channels_of(shape);
+  const float* q = qkv.data() + qkv_offset(shape, index);
+  return {.time = shape.time,
+          .head_dim = shape.head_dim,
+          .channels = channels,
+          .q = q,
+          .k = q + channels,
+          .v = q + 2 * channels};
+}
+
+void check(const AttentionShape& shape, int64_t qkv, int64_t out, int64_t lse) {
+  const int64_t size = shape.batch * shape.time * channels_of(shape);
+  check_size("attention: qkv", qkv, 3 * size);
+  check_size("attention: out", out, size);
+  check_size("attention: lse", lse, head_count(shape) * shape.time);
+}
+
+// Runs body(head, piece) for all `pieces` of each head, where a piece costs the more the higher (or
+// the lower) its number: low and high ones are paired, so that parts cost alike.
+template <class Body>
+void for_pairs(CpuStream& stream, int64_t heads, int64_t pieces, const Body& body) {
+  const int64_t pairs = (pieces + 1) / 2;
+  parallel_for(stream.threads(), heads * pairs, [&](int64_t part) {
+    const int64_t low = part % pairs;
+    const int64_t high = pieces - 1 - low;
+    body(part / pairs, low);
+    if (high != low) {
+      body(part / pairs, high);
     }
-  }
-  for (int64_t d = 0; d < head_dim; ++d) {
-    out[d] /= sum;
-  }
-  return max + std::log(sum);
+  });
+}
+
+AttentionHeadBackward head_of(const AttentionBackward<CpuDevice>& args, int64_t index) {
+  const AttentionShape& shape = args.shape;
+  float* dq = args.dqkv.data() + qkv_offset(shape, index);
+  return {.head = head_of(shape, args.qkv, index),
+          .dq = dq,
+          .dk = dq + channels_of(shape),
+          .dv = dq + 2 * channels_of(shape),
+          .delta = args.delta.data() + index * shape.time,
+          .dout = args.dout.data() + out_offset(shape, index),
+          .out = args.out.data() + out_offset(shape, index),
+          .lse = args.lse.data() + index * shape.time};
+}
+
+// Whether heads are too few to keep the threads busy. A part of a head is then either some queries
+// or some keys, and the scores are computed for both: 7 products instead of 5. dq is summed over
+// blocks of keys, dk and dv over tiles of queries, in the same order either way.
+bool worth_splitting(int64_t heads, int64_t threads) {
+  const int64_t rounds = (heads + threads - 1) / threads;
+  return 7 * heads < 5 * rounds * threads;
 }
 
 }  // namespace
 
-void attention_forward(CpuStream& /*stream*/, const AttentionForward<CpuDevice>& args) {
-  const auto [batch, time, heads, head_dim] = args.shape;
-  const int64_t channels = heads * head_dim;
-  std::vector<float> scores(static_cast<size_t>(time));
-  for (int64_t b = 0; b < batch; ++b) {
-    for (int64_t h = 0; h < heads; ++h) {
-      const float* q = args.qkv.data() + b * time * 3 * channels + h * head_dim;
-      for (int64_t t = 0; t < time; ++t) {
-        float* out = args.out.data() + (b * time + t) * channels + h * head_dim;
-        args.lse[(b * heads + h) * time + t] =
-            attend(out, scores.data(), q + t * 3 * channels, q + channels, q + 2 * channels, t + 1,
-                   3 * channels, head_dim);
-      }
-    }
-  }
+void attention_forward(CpuStream& stream, const AttentionForward<CpuDevice>& args) {
+  const AttentionShape& shape = args.shape;
+  check(shape, args.qkv.size(), args.out.size(), args.lse.size());
+  const int64_t tile_queries = kernels().tile_queries();
+  const int64_t tiles = (shape.time + tile_queries - 1) / tile_queries;
+  const int64_t scratch_size = kernels().scratch_size(shape.head_dim);
+  for_pairs(stream, head_count(shape), tiles, [&](int64_t index, int64_t tile) {
+    kernels().forward_tile({.head = head_of(shape, args.qkv, index),
+                            .out = args.out.data() + out_offset(shape, index),
+                            .lse = args.lse.data() + index * shape.time},
+                           tile, thread_scratch(scratch_size));
+  });
 }
 
-void attention_backward(CpuStream& /*stream*/, const AttentionBackward<CpuDevice>& args) {
-  const auto [batch, time, heads, head_dim] = args.shape;
-  const int64_t channels = heads * head_dim;
-  const int64_t stride = 3 * channels;
-  const float scale = 1.0F / std::sqrt(static_cast<float>(head_dim));
-  std::fill(args.dqkv.begin(), args.dqkv.end(), 0.0F);
-  for (int64_t b = 0; b < batch; ++b) {
-    for (int64_t h = 0; h < heads; ++h) {
-      const float* q = args.qkv.data() + b * time * stride + h * head_dim;
-      float* dq = args.dqkv.data() + b * time * stride + h * head_dim;
-      const int64_t row0 = (b * heads + h) * time;
-      for (int64_t t = 0; t < time; ++t) {
-        const int64_t at = (b * time + t) * channels + h * head_dim;
-        const float* dout = args.dout.data() + at;
-        const float delta = dot(dout, args.out.data() + at, head_dim);
-        args.delta[row0 + t] = delta;
-        for (int64_t j = 0; j <= t; ++j) {
-          const float* k = q + channels + j * stride;
-          const float* v = k + channels;
-          const float score = scale * dot(q + t * stride, k, head_dim);
-          const float p = std::exp(score - args.lse[row0 + t]);
-          const float ds = scale * p * (dot(dout, v, head_dim) - delta);
-          for (int64_t d = 0; d < head_dim; ++d) {
-            dq[t * stride + d] += ds * k[d];
-            dq[j * stride + channels + d] += ds * q[t * stride + d];
-            dq[j * stride + 2 * channels + d] += p * dout[d];
-          }
-        }
+void attention_backward(CpuStream& stream, const AttentionBackward<CpuDevice>& args) {
+  const AttentionShape& shape = args.shape;
+  const int64_t heads = head_count(shape);
+  check(shape, args.qkv.size(), args.out.size(), args.lse.size());
+  check(shape, args.dqkv.size(), args.dout.size(), args.delta.size());
+  const int64_t tile_queries = kernels().tile_queries();
+  const int64_t tiles = (shape.time + tile_queries - 1) / tile_queries;
+  const int64_t scratch_size = kernels().scratch_size(shape.head_dim);
+  if (!worth_splitting(heads, stream.threads())) {
+    parallel_for(stream.threads(), heads, [&](int64_t index) {
+      for (int64_t tile = 0; tile < tiles; ++tile) {
+        kernels().backward_tile(head_of(args, index), tile, 0, shape.time, true, true,
+                                thread_scratch(scratch_size));
       }
-    }
+    });
+    return;
   }
+  for_pairs(stream, heads, tiles, [&](int64_t index, int64_t tile) {
+    kernels().backward_tile(head_of(args, index), tile, 0, shape.time, true, false,
+                            thread_scratch(scratch_size));
+  });
+  const int64_t blocks = (shape.time + kKeyBlock - 1) / kKeyBlock;
+  for_pairs(stream, heads, blocks, [&](int64_t index, int64_t block) {
+    const int64_t first_key = block * kKeyBlock;
+    for (int64_t tile = first_key / tile_queries; tile < tiles; ++tile) {
+      kernels().backward_tile(head_of(args, index), tile, first_key,
+                              std::min(first_key + kKeyBlock, shape.time), false, true,
+                              thread_scratch(scratch_size));
+    }
+  });
 }
 
-void attention_decode(CpuStream& /*stream*/, const AttentionDecode<CpuDevice>& args) {
+void attention_decode(CpuStream& stream, const AttentionDecode<CpuDevice>& args) {
   const int64_t channels = args.heads * args.head_dim;
-  const int64_t position = args.position;
+  const int64_t keys = args.position + 1;
+  check_size("attention: qkv", args.qkv.size(), 3 * channels);
+  check_size("attention: out", args.out.size(), channels);
+  check_size("attention: k_cache", args.k_cache.size(), keys * channels);
+  check_size("attention: v_cache", args.v_cache.size(), keys * channels);
   const float* qkv = args.qkv.data();
-  std::copy_n(qkv + channels, channels, args.k_cache.data() + position * channels);
-  std::copy_n(qkv + 2 * channels, channels, args.v_cache.data() + position * channels);
-  std::vector<float> scores(static_cast<size_t>(position + 1));
-  for (int64_t h = 0; h < args.heads; ++h) {
-    const int64_t at = h * args.head_dim;
-    attend(args.out.data() + at, scores.data(), qkv + at, args.k_cache.data() + at,
-           args.v_cache.data() + at, position + 1, channels, args.head_dim);
-  }
+  std::copy_n(qkv + channels, channels, args.k_cache.data() + args.position * channels);
+  std::copy_n(qkv + 2 * channels, channels, args.v_cache.data() + args.position * channels);
+  parallel_for(stream.threads(), args.heads, [&](int64_t index) {
+    const int64_t at = index * args.head_dim;
+    const AttentionHead head = {.head_dim = args.head_dim,
+                                .channels = channels,
+                                .q = qkv + at,
+                                .k = args.k_cache.data() + at,
+                                .v = args.v_cache.data() + at};
+    kernels().row(head, keys, args.out.data() + at, thread_scratch(keys));
+  });
 }
 
 }  // namespace lockstep
