@@ -1,0 +1,73 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string_view>
+
+#include "comm/transport.h"
+#include "core/base/error.h"
+#include "core/base/range.h"
+
+namespace lockstep {
+
+/// How the waits of the data plane learn that the run is over. ControlPlane, as far as they need
+/// it.
+class AbortSource {
+ public:
+  AbortSource() = default;
+  virtual ~AbortSource() = default;
+  AbortSource(const AbortSource&) = delete;
+  AbortSource& operator=(const AbortSource&) = delete;
+  AbortSource(AbortSource&&) = delete;
+  AbortSource& operator=(AbortSource&&) = delete;
+
+  virtual bool aborted() const noexcept = 0;
+  /// Throws the cause when aborted.
+  virtual void throw_if_aborted() const = 0;
+  /// Gives a cause the time to arrive and throws it, or returns.
+  virtual void await_cause() const = 0;
+};
+
+struct RingOptions {
+  int rank = 0;
+  int world_size = 1;
+  std::chrono::milliseconds timeout{120000};  ///< of a wait without progress
+  std::chrono::microseconds spin{5};          ///< before a wait gives the core away
+};
+
+/// Walks ring schedules over the two edges of a rank. The only code that touches edges after they
+/// are connected. One thread at a time. After an error the ring is unusable.
+class RingExecutor {
+ public:
+  /// `abort` outlives the executor.
+  RingExecutor(const RingOptions& options, std::unique_ptr<SendEdge> send,
+               std::unique_ptr<RecvEdge> recv, const AbortSource& abort);
+
+  /// Sums `range` of all ranks' windows. When it returns this rank's window holds the sum; the
+  /// successor may still read the range until `drain` returns. Throws the first cause when the run
+  /// is aborted, TimeoutError, PeerLostError, or RanksDisagreeError when the predecessor is in
+  /// another collective.
+  void run(Range range, int bucket);
+
+  /// Waits until the successor has read everything.
+  void drain();
+
+ private:
+  template <class Attempt>
+  void wait(Attempt attempt, int peer, std::string_view doing);
+  void idle(bool draining);
+  [[noreturn]] void throw_lost(const PeerLostError& error, int peer, std::string_view doing) const;
+  void check_agreement(const CollectiveHeader& mine, const CollectiveHeader& theirs) const;
+
+  RingOptions options_;
+  int predecessor_;
+  int successor_;
+  std::unique_ptr<SendEdge> send_;
+  std::unique_ptr<RecvEdge> recv_;
+  const AbortSource& abort_;
+  uint64_t sequence_ = 0;
+  int bucket_ = -1;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <memory>
+
+#include "comm/transport.h"
+#include "core/base/file.h"
+#include "core/device/cpu_device.h"
+
+namespace lockstep {
+
+/// The two ends of an edge over one connected, non-blocking stream socket of its own. Published
+/// ranges go from the window to the socket and, for a copy, from the socket to the window without a
+/// copy in between; what is added passes through one segment of memory that stays in the cache.
+///
+/// Each message is a 56-byte frame and its data. The frame says which message of the edge it is and
+/// of what range; the receiver knows both before, so no length from the wire is ever believed. A
+/// checksum over frame and data finds every changed bit that TCP's own 16-bit sum missed. Throw
+/// PeerLostError when the connection closes or carries anything but the expected message.
+std::unique_ptr<SendEdge> make_socket_send_edge(UniqueFd socket, CpuView<float> window);
+std::unique_ptr<RecvEdge> make_socket_recv_edge(UniqueFd socket, CpuView<float> window);
+
+}  // namespace lockstep

@@ -1,0 +1,79 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "core/base/range.h"
+
+namespace lockstep {
+
+/// What one all-reduce is about. Each rank sends it ahead of the data, and the receiver compares it
+/// with its own: ranks that call different collectives must not add up different things.
+struct CollectiveHeader {
+  uint64_t sequence = 0;  ///< of the collective in this run, from 1
+  Range range;
+  uint32_t element_bytes = 0;
+  int32_t bucket = 0;
+
+  friend bool operator==(const CollectiveHeader&, const CollectiveHeader&) = default;
+};
+
+/// What a file descriptor must become for an edge to go on; fd -1: it waits for no descriptor.
+struct Readiness {
+  int fd = -1;
+  int16_t events = 0;  ///< as poll(2)
+};
+
+/// The sending end of a directed connection between two neighbours of the ring. An edge serves one
+/// window. None of the calls waits, except `sleep`. One thread at a time.
+///
+/// A message is a collective's header or a published range; messages are consumed in the order in
+/// which they were published.
+class SendEdge {
+ public:
+  SendEdge() = default;
+  virtual ~SendEdge() = default;
+  SendEdge(const SendEdge&) = delete;
+  SendEdge& operator=(const SendEdge&) = delete;
+  SendEdge(SendEdge&&) = delete;
+  SendEdge& operator=(SendEdge&&) = delete;
+
+  virtual void begin(const CollectiveHeader& header) = 0;
+  /// The receiver may have this range of the window, which stays as it is until `drained`, or until
+  /// data that depends on its arrival is consumed.
+  virtual void publish(Range range) = 0;
+  /// Moves what can be moved now. True when the receiver needs nothing more of what was published,
+  /// so that the window may be changed.
+  virtual bool drained() = 0;
+  /// While not drained: what to wait for.
+  virtual Readiness readiness() const { return {}; }
+  /// Returns after `limit`, or earlier when `drained` may have become true. Only for an edge
+  /// without a descriptor.
+  virtual void sleep(std::chrono::microseconds limit) = 0;
+};
+
+/// The receiving end.
+class RecvEdge {
+ public:
+  RecvEdge() = default;
+  virtual ~RecvEdge() = default;
+  RecvEdge(const RecvEdge&) = delete;
+  RecvEdge& operator=(const RecvEdge&) = delete;
+  RecvEdge(RecvEdge&&) = delete;
+  RecvEdge& operator=(RecvEdge&&) = delete;
+
+  /// Takes the next message, a header, into `header`; false when it has not come yet.
+  virtual bool try_begin(CollectiveHeader* header) = 0;
+  /// Takes the next message, the data of `range`, into the window: added to or in place of what is
+  /// there. False when it has not come yet; called again with the same arguments it goes on. Throws
+  /// CorruptError when what came is not that range, whole and unaltered.
+  virtual bool try_reduce(Range range) = 0;
+  virtual bool try_copy(Range range) = 0;
+  /// Everything of this collective is consumed: tells the sender.
+  virtual void end() = 0;
+
+  virtual Readiness readiness() const { return {}; }
+  virtual void sleep(std::chrono::microseconds limit) = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,26 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/peer_table.h"
+
+namespace lockstep {
+
+enum class TransportKind : uint8_t { kShm, kSocket };
+
+/// The transport of each edge of the ring, by the rank that sends: element r is the edge from r to
+/// its successor. A pure function of what every rank knows alike, so both ends of an edge agree.
+///
+/// `maps_predecessor[r]`: rank r has mapped the region of the rank before it. Shared memory is
+/// taken where it can be; socket everywhere else, or everywhere when it is forced. Throws
+/// UsageError naming the pair when shm is forced and an edge cannot have it.
+std::vector<TransportKind> select_transports(const PeerTable& peers, TransportChoice choice,
+                                             const std::vector<bool>& maps_predecessor);
+
+/// "shm", "socket", or "shm+socket" for a ring of both.
+std::string transport_names(const std::vector<TransportKind>& edges);
+
+}  // namespace lockstep

@@ -1,0 +1,380 @@
+#include "comm/ring_executor.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <cmath>
+#include <cstring>
+#include <functional>
+#include <latch>
+#include <memory>
+#include <vector>
+
+#include "comm/ring_links.h"
+#include "comm/ring_schedule.h"
+#include "comm/socket_transport.h"
+#include "core/base/clock.h"
+#include "core/base/random.h"
+#include "support/faulty_transport.h"
+#include "support/thread_bootstrap.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+using testing::HasSubstr;
+
+constexpr int64_t kS = kSegmentElements;
+
+/// The abort of a group of threads, in place of the control plane.
+class TestAbort final : public AbortSource {
+ public:
+  void abort() { aborted_ = true; }
+  bool aborted() const noexcept override { return aborted_; }
+  void throw_if_aborted() const override {
+    if (aborted_) {
+      throw AbortedError(ExitCode::kPeerLost, "the cause elsewhere");
+    }
+  }
+  void await_cause() const override { throw_if_aborted(); }
+
+ private:
+  std::atomic<bool> aborted_{false};
+};
+
+const TestAbort kNoAbort;
+
+enum class Links { kShm, kSocket, kMixed };
+
+struct RingSetup {
+  int world = 2;
+  Links links = Links::kShm;
+  int64_t elements = 0;
+  milliseconds timeout{20000};
+  std::function<std::unique_ptr<SendEdge>(int rank, std::unique_ptr<SendEdge>)> wrap{};
+};
+
+/// A bootstrap over which a rank's shared memory cannot be found, as from another container.
+class UnmappableBootstrap final : public Bootstrap {
+ public:
+  explicit UnmappableBootstrap(Bootstrap& bootstrap) : bootstrap_(bootstrap) {}
+  int rank() const override { return bootstrap_.rank(); }
+  int world_size() const override { return bootstrap_.world_size(); }
+  std::vector<std::string> all_gather(std::string_view bytes) override {
+    const bool region = bytes.find(fmt::format("{} ", ::getpid())) == 0;
+    return bootstrap_.all_gather(region ? "" : bytes);
+  }
+  void barrier() override { bootstrap_.barrier(); }
+
+ private:
+  Bootstrap& bootstrap_;
+};
+
+using Body = std::function<void(int rank, RingExecutor&, CpuView<float> window)>;
+
+/// Runs `body` on every rank of a ring of threads.
+void run_ring(const RingSetup& setup, const AbortSource& abort, const Body& body) {
+  run_ranks(setup.world, [&](Bootstrap& bootstrap) {
+    const PeerTable peers = gather_peer_table(bootstrap);
+    UnmappableBootstrap unmappable(bootstrap);
+    const bool hide = setup.links == Links::kMixed && bootstrap.rank() == 0;
+    CommunicatorOptions options;
+    options.window_elements = setup.elements;
+    options.transport =
+        setup.links == Links::kSocket ? TransportChoice::kSocket : TransportChoice::kAuto;
+    RingLinks links = connect_ring(hide ? unmappable : bootstrap, peers, options);
+    const std::array names = {"shm", "socket", "shm+socket"};
+    ASSERT_EQ(links.name, names[static_cast<size_t>(setup.links)]);
+    RingOptions ring;
+    ring.rank = bootstrap.rank();
+    ring.world_size = bootstrap.world_size();
+    ring.timeout = setup.timeout;
+    if (setup.wrap) {
+      links.send = setup.wrap(ring.rank, std::move(links.send));
+    }
+    RingExecutor executor(ring, std::move(links.send), std::move(links.recv), abort);
+    body(ring.rank, executor, links.window);
+  });
+}
+
+/// Small integers: every order of additions gives the same exact sum.
+float integer_at(int rank, int64_t i) {
+  return static_cast<float>((i * 31 + rank * 17) % 1000 - 300);
+}
+
+/// Reals of many magnitudes, whose sum depends on the order of additions.
+float real_at(int rank, int64_t i) {
+  const uint64_t bits = random_bits(3, static_cast<uint64_t>(rank), static_cast<uint64_t>(i));
+  return std::ldexp(static_cast<float>(bits % 16777213), static_cast<int>(bits >> 60) - 30);
+}
+
+void expect_integer_sums(int world, Range range, CpuView<float> window) {
+  for (int64_t i = 0; i < window.size(); ++i) {
+    float expected = -1;  // untouched outside the range
+    if (i >= range.begin && i < range.end) {
+      expected = 0;
+      for (int rank = 0; rank < world; ++rank) {
+        expected += integer_at(rank, i);
+      }
+    }
+    ASSERT_EQ(window[i], expected) << "element " << i << " of [" << range.begin << ", " << range.end
+                                   << ") and " << world << " ranks";
+  }
+}
+
+class RingOver : public testing::TestWithParam<Links> {};
+
+TEST_P(RingOver, SumsRangesOfEverySizeExactly) {
+  for (int world = 2; world <= 4; ++world) {
+    const RingSetup setup = {world, GetParam(), 9 * kS + 100};
+    run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> window) {
+      for (const Range range :
+           {Range{0, 1}, Range{kS - 1, kS + 1}, Range{77, 77 + 2047}, Range{5, 6}, Range{0, kS},
+            Range{3, 3}, Range{9 * kS, 9 * kS + 100}, Range{kS / 2, 9 * kS + 5}}) {
+        std::fill(window.begin(), window.end(), -1.0F);
+        for (int64_t i = range.begin; i < range.end; ++i) {
+          window[i] = integer_at(rank, i);
+        }
+        ring.run(range, 4);
+        ring.drain();
+        expect_integer_sums(world, range, window);
+      }
+    });
+  }
+}
+
+TEST_P(RingOver, KeepsManySmallSumsApart) {
+  const RingSetup setup = {3, GetParam(), 64};
+  run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> window) {
+    for (int round = 0; round < 2000; ++round) {
+      const int64_t begin = round % 60;
+      window[begin] = static_cast<float>(rank + round);
+      ring.run({begin, begin + 1 + round % 4}, round);
+      ring.drain();
+      ASSERT_EQ(window[begin], static_cast<float>(3 + 3 * round));
+      std::fill(window.begin(), window.end(), 0.0F);
+    }
+  });
+}
+
+std::vector<std::vector<float>> sums_of_reals(int world, Links links,
+                                              const std::vector<Range>& division) {
+  std::vector<std::vector<float>> results(static_cast<size_t>(world));
+  const RingSetup setup = {world, links, 10 * kS + 9};
+  run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> window) {
+    for (int64_t i = 0; i < window.size(); ++i) {
+      window[i] = real_at(rank, i);
+    }
+    for (const Range& range : division) {
+      ring.run(range, 0);
+    }
+    ring.drain();
+    results[static_cast<size_t>(rank)].assign(window.begin(), window.end());
+  });
+  return results;
+}
+
+TEST(Ring, GivesTheSameBitsOnEveryRankTransportAndDivision) {
+  const std::vector<Range> whole = {{0, 10 * kS + 9}};
+  const std::vector<Range> divided = {{7 * kS + 1, 10 * kS + 9}, {kS, 7 * kS + 1}, {0, 5}, {5, kS}};
+  for (int world = 2; world <= 4; ++world) {
+    const std::vector<float> reference = sums_of_reals(world, Links::kShm, whole)[0];
+    for (const Links links : {Links::kShm, Links::kSocket, Links::kMixed}) {
+      for (const std::vector<Range>& division : {whole, divided}) {
+        for (const std::vector<float>& sums : sums_of_reals(world, links, division)) {
+          ASSERT_EQ(std::memcmp(sums.data(), reference.data(), sums.size() * sizeof(float)), 0)
+              << world << " ranks";
+        }
+      }
+    }
+  }
+}
+
+TEST_P(RingOver, NamesBothSidesWhenRanksCallDifferentCollectives) {
+  const RingSetup setup = {2, GetParam(), 1000};
+  std::atomic<int> disagreed{0};
+  run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> /*window*/) {
+    ring.run({0, 10}, 1);
+    try {
+      ring.run({0, rank == 0 ? 500 : 400}, 2);
+      ADD_FAILURE() << "rank " << rank << " summed different ranges";
+    } catch (const RanksDisagreeError& error) {
+      ++disagreed;
+      EXPECT_THAT(error.what(), HasSubstr("[0, 500)"));
+      EXPECT_THAT(error.what(), HasSubstr("[0, 400)"));
+    } catch (const PeerLostError& error) {
+      ++disagreed;  // the other rank found out first and is gone
+    }
+  });
+  EXPECT_EQ(disagreed, 2);
+}
+
+TEST_P(RingOver, LeavesAWaitWhenTheRunIsAborted) {
+  const RingSetup setup = {2, GetParam(), 1000};
+  TestAbort abort;
+  run_ring(setup, abort, [&](int rank, RingExecutor& ring, CpuView<float> /*window*/) {
+    if (rank == 1) {
+      std::this_thread::sleep_for(milliseconds(50));
+      abort.abort();
+      std::this_thread::sleep_for(milliseconds(100));
+      return;
+    }
+    EXPECT_THROW(ring.run({0, 100}, 0), AbortedError);
+  });
+}
+
+TEST_P(RingOver, TimesOutNamingRankPeerAndBucket) {
+  const RingSetup setup = {2, GetParam(), 1000, milliseconds(100)};
+  std::latch timed_out(1);
+  run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> /*window*/) {
+    if (rank == 1) {
+      timed_out.wait();  // lives, and does not come
+      return;
+    }
+    try {
+      ring.run({0, 100}, 7);
+      ADD_FAILURE() << "nobody took part";
+    } catch (const TimeoutError& error) {
+      EXPECT_THAT(error.what(), HasSubstr("rank 0 waited 0.1 s for rank 1"));
+      EXPECT_THAT(error.what(), HasSubstr("bucket 7"));
+    }
+    timed_out.count_down();
+  });
+}
+
+/// One all-reduce of 40 segments with a fault in what rank 0 sends; throws what a rank throws
+/// first.
+void run_with_fault(Links links, Fault fault) {
+  RingSetup setup = {2, links, 40 * kS, milliseconds(300)};
+  setup.wrap = [&](int rank, std::unique_ptr<SendEdge> edge) -> std::unique_ptr<SendEdge> {
+    if (rank != 0) {
+      return edge;
+    }
+    return std::make_unique<FaultySendEdge>(std::move(edge), fault, 5);
+  };
+  run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> window) {
+    for (int64_t i = 0; i < window.size(); ++i) {
+      window[i] = integer_at(rank, i);
+    }
+    ring.run({0, 40 * kS}, 0);
+    ring.drain();
+    expect_integer_sums(2, {0, 40 * kS}, window);
+  });
+}
+
+INSTANTIATE_TEST_SUITE_P(Transports, RingOver,
+                         testing::Values(Links::kShm, Links::kSocket, Links::kMixed),
+                         [](const testing::TestParamInfo<Links>& tested) {
+                           switch (tested.param) {
+                             case Links::kShm:
+                               return "Shm";
+                             case Links::kSocket:
+                               return "Socket";
+                             case Links::kMixed:
+                               return "Mixed";
+                           }
+                           return "";
+                         });
+
+TEST(LyingRing, SurvivesADelay) {
+  run_with_fault(Links::kShm, Fault::kDelay);
+  run_with_fault(Links::kSocket, Fault::kDelay);
+}
+
+TEST(LyingRing, FindsALostMessage) {
+  EXPECT_THROW(run_with_fault(Links::kShm, Fault::kDrop), TimeoutError);
+  EXPECT_THROW(run_with_fault(Links::kSocket, Fault::kDrop), PeerLostError);
+}
+
+TEST(LyingRing, FindsARepeatedMessageOnASocket) {
+  EXPECT_THROW(run_with_fault(Links::kSocket, Fault::kRepeat), PeerLostError);
+}
+
+TEST(LyingRing, FindsADeadNeighbour) {
+  EXPECT_THROW(run_with_fault(Links::kShm, Fault::kDie), TimeoutError);
+  EXPECT_THROW(run_with_fault(Links::kSocket, Fault::kDie), PeerLostError);
+}
+
+/// Two ranks whose first link passes through a relay that lies at byte `at`; true when every sum is
+/// right, and otherwise throws what the ring threw.
+void run_over_relay(FaultyRelay::Lie lie, size_t at) {
+  constexpr int64_t kElements = 4 * kS + 11;
+  FaultyRelay relay(lie, at);
+  FaultyRelay honest(FaultyRelay::Lie::kNone, 0);
+  run_ranks(2, [&](Bootstrap& bootstrap) {
+    const int rank = bootstrap.rank();
+    CpuBuffer<float> window(kElements);
+    for (int64_t i = 0; i < kElements; ++i) {
+      window.view()[i] = integer_at(rank, i);
+    }
+    FaultyRelay& out = rank == 0 ? relay : honest;
+    FaultyRelay& in = rank == 0 ? honest : relay;
+    RingOptions options;
+    options.rank = rank;
+    options.world_size = 2;
+    options.timeout = milliseconds(300);
+    RingExecutor ring(options, make_socket_send_edge(out.take_sender(), window.view()),
+                      make_socket_recv_edge(in.take_receiver(), window.view()), kNoAbort);
+    ring.run({0, kElements}, 0);
+    ring.drain();
+    expect_integer_sums(2, {0, kElements}, window.view());
+  });
+}
+
+TEST(LyingRing, FindsAFlippedBitAnywhere) {
+  EXPECT_NO_THROW(run_over_relay(FaultyRelay::Lie::kNone, 0));
+  // In every field of the first two frames, and in the data of both steps.
+  for (size_t at = 0; at < 112; at += 4) {
+    EXPECT_ANY_THROW(run_over_relay(FaultyRelay::Lie::kFlip, at)) << "byte " << at;
+  }
+  for (const size_t at :
+       {size_t{113}, size_t{40000}, size_t{65700}, size_t{131000}, size_t{250000}}) {
+    EXPECT_THROW(run_over_relay(FaultyRelay::Lie::kFlip, at), PeerLostError) << "byte " << at;
+  }
+}
+
+TEST(LyingRing, FindsMissingBytesAndATruncatedStream) {
+  for (const size_t at : {size_t{3}, size_t{60}, size_t{200}, size_t{70000}, size_t{200000}}) {
+    EXPECT_ANY_THROW(run_over_relay(FaultyRelay::Lie::kLeaveOut, at)) << "byte " << at;
+    EXPECT_THROW(run_over_relay(FaultyRelay::Lie::kTruncate, at), PeerLostError) << "byte " << at;
+  }
+}
+
+/// Unix sockets: over TCP, buffers far below a packet's size make each byte wait for a timer.
+TEST(Ring, DoesNotDeadlockWithTheSmallestSocketBuffers) {
+  constexpr int kWorld = 3;
+  constexpr int64_t kElements = 30 * kS + 3;
+  std::array<std::array<UniqueFd, 2>, kWorld> links;  // from each rank to its successor
+  for (std::array<UniqueFd, 2>& link : links) {
+    std::array<int, 2> ends{};
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+    link = {UniqueFd(ends[0]), UniqueFd(ends[1])};
+    const int bytes = 4096;
+    ASSERT_EQ(::setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)), 0);
+    ASSERT_EQ(::setsockopt(ends[1], SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)), 0);
+  }
+  run_ranks(kWorld, [&](Bootstrap& bootstrap) {
+    const int rank = bootstrap.rank();
+    UniqueFd out = std::move(links[static_cast<size_t>(rank)][0]);
+    UniqueFd in = std::move(links[static_cast<size_t>((rank + kWorld - 1) % kWorld)][1]);
+    CpuBuffer<float> window(kElements);
+    for (int64_t i = 0; i < kElements; ++i) {
+      window.view()[i] = integer_at(rank, i);
+    }
+    RingOptions options;
+    options.rank = rank;
+    options.world_size = kWorld;
+    RingExecutor ring(options, make_socket_send_edge(std::move(out), window.view()),
+                      make_socket_recv_edge(std::move(in), window.view()), kNoAbort);
+    ring.run({0, kElements}, 0);
+    ring.drain();
+    expect_integer_sums(kWorld, {0, kElements}, window.view());
+  });
+}
+
+}  // namespace
+}  // namespace lockstep
