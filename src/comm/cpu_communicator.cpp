@@ -1,0 +1,230 @@
+#include <algorithm>
+#include <condition_variable>
+#include <deque>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include "comm/communicator.h"
+#include "comm/ring_executor.h"
+#include "comm/ring_links.h"
+#include "core/base/clock.h"
+
+namespace lockstep {
+namespace {
+
+// A smaller range costs less than the wake of another thread: it waits for finish() or for a larger
+// one.
+constexpr int64_t kWakeElements = 4096;
+
+/// The control plane as the waits see it, and the end of the communicator.
+class CommunicatorAbort final : public AbortSource {
+ public:
+  explicit CommunicatorAbort(ControlPlane& control) : control_(control) {}
+  void stop() { stopped_.store(true, std::memory_order_relaxed); }
+
+  bool aborted() const noexcept override {
+    return stopped_.load(std::memory_order_relaxed) || control_.aborted();
+  }
+  void throw_if_aborted() const override {
+    control_.throw_if_aborted();
+    if (stopped_.load(std::memory_order_relaxed)) {
+      throw PeerLostError("the communicator was closed during an all-reduce");
+    }
+  }
+  void await_cause() const override { control_.await_cause(); }
+
+ private:
+  ControlPlane& control_;
+  std::atomic<bool> stopped_{false};
+};
+
+struct Collective {
+  Range range;
+  int bucket = 0;
+};
+
+}  // namespace
+
+/// One queue and one executor. Whoever runs a collective holds `busy_`: the comm thread while the
+/// caller computes, and the caller itself in finish(), where it would only wait.
+struct Communicator<CpuDevice>::Impl {
+  Impl(Bootstrap& bootstrap, const PeerTable& peers, ControlPlane& control,
+       const CommunicatorOptions& options)
+      : control_(control), abort_(control), links_(connect_ring(bootstrap, peers, options)) {
+    if (bootstrap.world_size() > 1) {
+      RingOptions ring;
+      ring.rank = bootstrap.rank();
+      ring.world_size = bootstrap.world_size();
+      ring.timeout = options.collective_timeout;
+      executor_.emplace(ring, std::move(links_.send), std::move(links_.recv), abort_);
+      thread_ = std::thread([this] { serve(); });
+    }
+  }
+
+  ~Impl() {
+    abort_.stop();
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    if (thread_.joinable()) {
+      thread_.join();
+    }
+  }
+
+  void submit(Range range, int bucket) {
+    LOCKSTEP_CHECK(
+        range.begin >= 0 && range.begin <= range.end && range.end <= links_.window.size(),
+        "[{}, {}) of a window of {} elements", range.begin, range.end, links_.window.size());
+    bool wake = false;
+    {
+      const std::lock_guard lock(mutex_);
+      rethrow();
+      for (const Range& other : unfinished_) {
+        LOCKSTEP_CHECK(range.end <= other.begin || other.end <= range.begin,
+                       "[{}, {}) is summed already and not finished", range.begin, range.end);
+      }
+      unfinished_.push_back(range);
+      times_.bytes += range.size() * static_cast<int64_t>(sizeof(float));
+      if (executor_) {
+        queue_.push_back({range, bucket});
+        worth_waking_ = worth_waking_ || range.size() >= kWakeElements;
+        wake = worth_waking_;
+      }
+    }
+    if (wake) {
+      wake_.notify_one();
+    }
+  }
+
+  void finish() {
+    if (!executor_) {
+      unfinished_.clear();
+      return;
+    }
+    const Clock::time_point start = Clock::now();
+    std::unique_lock lock(mutex_);
+    while (!failure_ && (busy_ || !queue_.empty())) {
+      if (busy_) {
+        done_.wait(lock);
+      } else {
+        run_next(lock);
+      }
+    }
+    rethrow();
+    if (!unfinished_.empty()) {
+      guarded(lock, [&] { executor_->drain(); });
+      unfinished_.clear();
+    }
+    times_.exposed_seconds += seconds_since(start);
+    rethrow();
+  }
+
+  // The body of the comm thread.
+  void serve() {
+    std::unique_lock lock(mutex_);
+    while (true) {
+      wake_.wait(lock, [&] {
+        return stopping_ || (!failure_ && !busy_ && worth_waking_ && !queue_.empty());
+      });
+      if (stopping_) {
+        return;
+      }
+      run_next(lock);
+    }
+  }
+
+  // Takes the oldest collective from the queue and runs it without the lock.
+  void run_next(std::unique_lock<std::mutex>& lock) {
+    const Collective next = queue_.front();
+    queue_.pop_front();
+    worth_waking_ = worth_waking_ && !queue_.empty();
+    control_.set_bucket(next.bucket);
+    guarded(lock, [&] { executor_->run(next.range, next.bucket); });
+    control_.set_bucket(-1);
+  }
+
+  // An error ends the communicator, and the group is told before anybody else sees it: the caller
+  // may be far away in its computation.
+  template <class Work>
+  void guarded(std::unique_lock<std::mutex>& lock, Work work) {
+    busy_ = true;
+    lock.unlock();
+    const Clock::time_point start = Clock::now();
+    std::exception_ptr failure;
+    try {
+      work();
+    } catch (const AbortedError&) {
+      failure = std::current_exception();
+    } catch (const Error& error) {
+      failure = std::current_exception();
+      control_.report(error);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+    const double seconds = seconds_since(start);
+    lock.lock();
+    busy_ = false;
+    times_.total_seconds += seconds;
+    if (failure) {
+      failure_ = failure;
+    }
+    done_.notify_all();
+  }
+
+  void rethrow() const {
+    if (failure_) {
+      std::rethrow_exception(failure_);
+    }
+  }
+
+  ControlPlane& control_;
+  CommunicatorAbort abort_;
+  RingLinks links_;
+  std::optional<RingExecutor> executor_;
+
+  std::mutex mutex_;
+  std::condition_variable wake_;  ///< for the comm thread: work or the end
+  std::condition_variable done_;  ///< for finish(): a collective ended
+  std::deque<Collective> queue_;
+  std::vector<Range> unfinished_;  ///< started since the last finish()
+  bool worth_waking_ = false;      ///< the queue holds a range that pays for the comm thread
+  bool busy_ = false;
+  bool stopping_ = false;
+  std::exception_ptr failure_;
+  CommTimes times_;
+  std::thread thread_;
+};
+
+Communicator<CpuDevice>::Communicator(Bootstrap& bootstrap, const PeerTable& peers,
+                                      ControlPlane& control, const CommunicatorOptions& options)
+    : impl_(std::make_unique<Impl>(bootstrap, peers, control, options)) {}
+
+Communicator<CpuDevice>::~Communicator() = default;
+
+CpuView<float> Communicator<CpuDevice>::window() {
+  return impl_->links_.window;
+}
+
+void Communicator<CpuDevice>::all_reduce(CpuStream& /*stream*/, Range range, int bucket) {
+  impl_->submit(range, bucket);
+}
+
+void Communicator<CpuDevice>::finish(CpuStream& /*stream*/) {
+  impl_->finish();
+}
+
+CommTimes Communicator<CpuDevice>::take_times() {
+  const std::lock_guard lock(impl_->mutex_);
+  return std::exchange(impl_->times_, {});
+}
+
+std::string Communicator<CpuDevice>::transport_name() const {
+  return impl_->links_.name;
+}
+
+}  // namespace lockstep
