@@ -1,0 +1,243 @@
+#include "trainer/config.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <utility>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace lockstep {
+namespace {
+
+std::chrono::milliseconds milliseconds(double seconds) {
+  return std::chrono::milliseconds(std::llround(seconds * 1000));
+}
+
+// Each of these goes once over a group of options; both the command line and the text form are made
+// from them.
+
+template <class Sink, class Config>
+void for_each_model_option(Sink& sink, Config& c) {
+  sink.group("Model");
+  sink.add("--n-layer", &c.n_layer, "Layers").at_least(1);
+  sink.add("--n-head", &c.n_head, "Attention heads per layer; divides --n-embd").at_least(1);
+  sink.add("--n-embd", &c.n_embd, "Channels").at_least(1);
+  sink.add("--block-size", &c.block_size, "Tokens of context").at_least(1);
+  sink.add("--gelu", &c.gelu, "GELU: tanh as GPT-2 and llm.c, erf as nanoGPT")
+      .one_of({"tanh", "erf"});
+}
+
+template <class Sink, class Config>
+void for_each_batch_option(Sink& sink, Config& c) {
+  sink.group("Batch");
+  sink.add("--batch-size", &c.batch_size, "Sequences per rank and micro-step; 0: from the others")
+      .at_least(0);
+  sink.add("--global-batch-size", &c.global_batch_size,
+           "Sequences per step over all ranks; 0: 12, or --batch-size x accumulation x ranks")
+      .at_least(0);
+  sink.add("--gradient-accumulation-steps", &c.gradient_accumulation_steps,
+           "Micro-steps per step on each rank; 0: from the batch sizes, or 1")
+      .at_least(0);
+}
+
+template <class Sink, class Config>
+void for_each_optimisation_option(Sink& sink, Config& c) {
+  sink.group("Optimisation");
+  sink.add("--learning-rate", &c.learning_rate, "Peak learning rate").greater_than(0);
+  sink.add("--min-lr", &c.min_lr, "Learning rate at the end of the decay").at_least(0);
+  sink.add("--max-iters", &c.max_iters, "Steps").at_least(1);
+  sink.add("--warmup-iters", &c.warmup_iters, "Steps of linear warm-up").at_least(0);
+  sink.add("--lr-decay-iters", &c.lr_decay_iters,
+           "Step at which --min-lr is reached; 0: --max-iters")
+      .at_least(0);
+  sink.add("--beta1", &c.beta1, "AdamW: decay of the first moment").at_least(0).less_than(1);
+  sink.add("--beta2", &c.beta2, "AdamW: decay of the second moment").at_least(0).less_than(1);
+  sink.add("--weight-decay", &c.weight_decay, "AdamW: decay of matrices and embeddings")
+      .at_least(0);
+  sink.add("--grad-clip", &c.grad_clip, "Largest global gradient norm; 0: no clipping").at_least(0);
+  sink.add("--seed", &c.seed, "Of initial parameters and data order").at_least(0);
+}
+
+template <class Sink, class Config>
+void for_each_output_option(Sink& sink, Config& c) {
+  sink.group("Evaluation and output");
+  sink.add("--eval-interval", &c.eval_interval, "Steps between evaluations; 0: only at the end")
+      .at_least(0);
+  sink.add("--eval-iters", &c.eval_iters, "Batches of an evaluation").at_least(1);
+  sink.add("--log-interval", &c.log_interval, "Steps between step lines").at_least(1);
+  sink.add("--tensorboard", &c.tensorboard, "Also write TensorBoard event files to --out-dir");
+  sink.add("--sample-tokens", &c.sample_tokens, "Length of the sample at the end; 0: none")
+      .at_least(0);
+  sink.add("--prompt", &c.prompt, "Text that the sample continues; empty: a newline");
+}
+
+template <class Sink, class Config>
+void for_each_file_option(Sink& sink, Config& c) {
+  sink.group("Files");
+  sink.add("--data-dir", &c.data_dir, "Folder with train.bin, val.bin and vocab.json");
+  sink.add("--out-dir", &c.out_dir, "Folder for checkpoints and metrics");
+  sink.add("--resume", &c.resume, "Continue from the newest checkpoint in --out-dir");
+  sink.add("--stop-at", &c.stop_at, "Save and stop after this step; 0: --max-iters").at_least(0);
+  sink.add("--checkpoint-interval", &c.checkpoint_interval,
+           "Steps between checkpoints; 0: only at the end")
+      .at_least(0);
+  sink.add("--keep-checkpoints", &c.keep_checkpoints, "Newest checkpoints to keep; 0: all")
+      .at_least(0);
+}
+
+template <class Sink, class Config>
+void for_each_machine_option(Sink& sink, Config& c) {
+  sink.group("Machine");
+  sink.add("--precision", &c.precision, "Arithmetic").one_of({"fp32"});
+  sink.add("--device", &c.device, "Where to compute").one_of({"auto", "cpu", "cuda"});
+  sink.add("--threads", &c.threads, "CPU threads of a rank; 0: its share of the cores").at_least(0);
+  sink.add("--transport", &c.transport, "How neighbours exchange gradients")
+      .one_of({"auto", "shm", "socket"});
+  sink.add("--bucket-mb", &c.bucket_mb, "MiB of gradients that are summed in one collective")
+      .greater_than(0);
+  sink.add("--overlap", &c.overlap, "Sum gradients while backward goes on");
+  sink.add("--peer-timeout", &c.peer_timeout, "Seconds of silence after which a rank is lost")
+      .at_least(1);
+  sink.add("--collective-timeout", &c.collective_timeout,
+           "Seconds that a collective waits for a rank that lives")
+      .at_least(1);
+  sink.add("--bind-address", &c.bind_address,
+           "Address to listen on; empty: loopback on one host, else the route to rank 0");
+}
+
+template <class Sink, class Config>
+void for_each_option(Sink& sink, Config& config) {
+  for_each_model_option(sink, config);
+  for_each_batch_option(sink, config);
+  for_each_optimisation_option(sink, config);
+  for_each_output_option(sink, config);
+  for_each_file_option(sink, config);
+  for_each_machine_option(sink, config);
+}
+
+/// Declares each option on a command line.
+class Declarer {
+ public:
+  explicit Declarer(CommandLine& cli) : cli_(&cli) {}
+  void group(std::string name) { group_ = std::move(name); }
+  template <class T>
+  CommandLine::Option add(const char* name, T* value, const char* help) {
+    return cli_->option(name, value, help).group(group_);
+  }
+  CommandLine::Option add(const char* name, bool* value, const char* help) {
+    return cli_->flag(name, value, help).group(group_);
+  }
+
+ private:
+  CommandLine* cli_;
+  std::string group_;
+};
+
+/// Writes each option as text.
+class Texts {
+ public:
+  static void group(const char* /*name*/) {}
+  template <class T>
+  Texts& add(const char* name, const T* value, const char* /*help*/) {
+    texts_[name + 2] = fmt::format("{}", *value);  // without the dashes, as in a file
+    return *this;
+  }
+  Texts& at_least(double /*bound*/) { return *this; }
+  Texts& greater_than(double /*bound*/) { return *this; }
+  Texts& less_than(double /*bound*/) { return *this; }
+  Texts& one_of(const std::vector<std::string>& /*words*/) { return *this; }
+
+  std::map<std::string, std::string> take() { return std::move(texts_); }
+
+ private:
+  std::map<std::string, std::string> texts_;
+};
+
+}  // namespace
+
+void declare_options(CommandLine& cli, TrainConfig& config) {
+  Declarer declarer(cli);
+  for_each_option(declarer, config);
+  cli.config_file();
+}
+
+void declare_step_options(CommandLine& cli, TrainConfig& config) {
+  Declarer declarer(cli);
+  for_each_model_option(declarer, config);
+  for_each_batch_option(declarer, config);
+  for_each_machine_option(declarer, config);
+}
+
+std::map<std::string, std::string> TrainConfig::options() const {
+  Texts texts;
+  for_each_option(texts, *this);
+  return texts.take();
+}
+
+GptConfig TrainConfig::model(int64_t vocab_size) const {
+  GptConfig model;
+  model.vocab_size = vocab_size;
+  model.block_size = block_size;
+  model.n_layer = n_layer;
+  model.n_head = n_head;
+  model.n_embd = n_embd;
+  model.gelu = gelu == "erf" ? Gelu::kErf : Gelu::kTanh;
+  model.validate();
+  return model;
+}
+
+AdamWOptions TrainConfig::adamw() const {
+  AdamWOptions adamw;
+  adamw.beta1 = beta1;
+  adamw.beta2 = beta2;
+  adamw.weight_decay = weight_decay;
+  adamw.grad_clip = grad_clip;
+  return adamw;
+}
+
+LrSchedule TrainConfig::lr_schedule() const {
+  return {learning_rate, min_lr, warmup_iters, lr_decay_iters == 0 ? max_iters : lr_decay_iters};
+}
+
+ControlOptions TrainConfig::control() const {
+  ControlOptions control;
+  control.peer_timeout = milliseconds(peer_timeout);
+  control.finish_timeout = milliseconds(collective_timeout);
+  control.bind_address = bind_address;
+  return control;
+}
+
+CommunicatorOptions TrainConfig::communicator() const {
+  CommunicatorOptions communicator;
+  if (transport == "shm") {
+    communicator.transport = TransportChoice::kShm;
+  } else if (transport == "socket") {
+    communicator.transport = TransportChoice::kSocket;
+  }
+  communicator.collective_timeout = milliseconds(collective_timeout);
+  communicator.bind_address = bind_address;
+  return communicator;
+}
+
+int64_t TrainConfig::bucket_elements() const {
+  constexpr double kElementsPerMib = (1 << 20) / sizeof(float);
+  return std::max<int64_t>(1, std::llround(bucket_mb * kElementsPerMib));
+}
+
+void TrainConfig::validate() const {
+  if (min_lr > learning_rate) {
+    throw UsageError("--min-lr {} is above --learning-rate {}", min_lr, learning_rate);
+  }
+  if (stop_at > max_iters) {
+    throw UsageError("--stop-at {} is behind the end of the run, --max-iters {}", stop_at,
+                     max_iters);
+  }
+  if (lr_decay_iters != 0 && lr_decay_iters < warmup_iters) {
+    throw UsageError("--lr-decay-iters {} ends before --warmup-iters {} have passed",
+                     lr_decay_iters, warmup_iters);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,138 @@
+#include "trainer/config.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace lockstep {
+namespace {
+
+using testing::HasSubstr;
+
+TrainConfig parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "trainer");
+  TrainConfig config;
+  CommandLine cli("trainer", "test");
+  declare_options(cli, config);
+  cli.parse(static_cast<int>(arguments.size()), arguments.data());
+  config.validate();
+  return config;
+}
+
+std::string refusal(const std::vector<const char*>& arguments) {
+  try {
+    parse(arguments);
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "accepted";
+}
+
+class ConfigFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    path_ = std::filesystem::temp_directory_path() / fmt::format("config_{}.toml", ::getpid());
+  }
+  void TearDown() override { std::filesystem::remove(path_); }
+  const char* write(const std::string& text) {
+    std::ofstream(path_) << text;
+    text_ = path_.string();
+    return text_.c_str();
+  }
+
+ private:
+  std::filesystem::path path_;
+  std::string text_;
+};
+
+TEST(Config, DefaultsAreTheSmallCharacterModel) {
+  const TrainConfig config = parse({});
+  EXPECT_EQ(config.model(65).n_embd, 128);
+  EXPECT_EQ(config.last_step(), 2000);
+  EXPECT_EQ(config.lr_schedule().lr_decay_iters, 2000);
+  EXPECT_TRUE(config.overlap);
+}
+
+TEST(Config, FlagsReachWhatTheyName) {
+  const TrainConfig config = parse({"--n-layer",
+                                    "2",
+                                    "--gelu",
+                                    "erf",
+                                    "--max-iters",
+                                    "50",
+                                    "--stop-at",
+                                    "20",
+                                    "--grad-clip",
+                                    "0",
+                                    "--no-overlap",
+                                    "--transport",
+                                    "socket",
+                                    "--peer-timeout",
+                                    "2.5",
+                                    "--collective-timeout",
+                                    "7",
+                                    "--bucket-mb",
+                                    "0.5",
+                                    "--lr-decay-iters",
+                                    "400"});
+  EXPECT_EQ(config.model(65).n_layer, 2);
+  EXPECT_EQ(config.model(65).gelu, Gelu::kErf);
+  EXPECT_EQ(config.last_step(), 20);
+  EXPECT_EQ(config.adamw().grad_clip, 0);
+  EXPECT_FALSE(config.overlap);
+  EXPECT_EQ(config.communicator().transport, TransportChoice::kSocket);
+  EXPECT_EQ(config.control().peer_timeout, std::chrono::milliseconds(2500));
+  EXPECT_EQ(config.communicator().collective_timeout, std::chrono::seconds(7));
+  EXPECT_EQ(config.bucket_elements(), 131072);
+  EXPECT_EQ(config.lr_schedule().lr_decay_iters, 400);
+}
+
+TEST(Config, RefusesWhatIsNoOptionOrNoValueOfIt) {
+  EXPECT_THAT(refusal({"--n-layers", "2"}), HasSubstr("--n-layer"));
+  EXPECT_THAT(refusal({"--n-layer", "two"}), HasSubstr("--n-layer"));
+  EXPECT_THAT(refusal({"--n-layer", "0"}), HasSubstr("at least 1"));
+  EXPECT_THAT(refusal({"--n-embd", "-128"}), HasSubstr("at least 1"));
+  EXPECT_THAT(refusal({"--learning-rate", "0"}), HasSubstr("greater than 0"));
+  EXPECT_THAT(refusal({"--learning-rate", "0,001"}), HasSubstr("--learning-rate"));
+  EXPECT_THAT(refusal({"--beta2", "1"}), HasSubstr("less than 1"));
+  EXPECT_THAT(refusal({"--precision", "fp64"}), HasSubstr("fp32"));
+  EXPECT_THAT(refusal({"--device", "gpu"}), HasSubstr("cuda"));
+}
+
+TEST(Config, RefusesConflicts) {
+  EXPECT_THAT(refusal({"--min-lr", "0.1"}), HasSubstr("--min-lr 0.1 is above"));
+  EXPECT_THAT(refusal({"--stop-at", "3000"}), HasSubstr("--max-iters 2000"));
+  EXPECT_THAT(refusal({"--lr-decay-iters", "50"}), HasSubstr("--warmup-iters 100"));
+  EXPECT_THROW(parse({"--n-embd", "130"}).model(65), UsageError);
+}
+
+TEST_F(ConfigFile, IsReadAndFlagsWinOverIt) {
+  const char* path = write("n-layer = 3\n[Optimisation]\nmax-iters = 70\noverlap = false\n");
+  const TrainConfig config = parse({"--config", path, "--max-iters", "80"});
+  EXPECT_EQ(config.n_layer, 3);
+  EXPECT_EQ(config.max_iters, 80);
+  EXPECT_FALSE(config.overlap);
+}
+
+TEST_F(ConfigFile, UnknownKeyAndWrongTypeAreRefused) {
+  EXPECT_THAT(refusal({"--config", write("n-layr = 3\n")}), HasSubstr("n-layer"));
+  EXPECT_THAT(refusal({"--config", write("n-layer = \"many\"\n")}), HasSubstr("n-layer"));
+  EXPECT_THAT(refusal({"--config", "/nowhere/x.toml"}), HasSubstr("/nowhere/x.toml"));
+}
+
+TEST(Config, TextFormHasEveryOptionByItsName) {
+  const auto options = parse({"--seed", "7", "--no-overlap"}).options();
+  EXPECT_EQ(options.at("seed"), "7");
+  EXPECT_EQ(options.at("overlap"), "false");
+  EXPECT_EQ(options.at("learning-rate"), "0.001");
+  EXPECT_EQ(options.count("n-layer"), 1U);
+}
+
+}  // namespace
+}  // namespace lockstep
