@@ -1,0 +1,48 @@
+#include "trainer/launch.h"
+
+#include <cstdio>
+#include <optional>
+
+#include "core/base/error.h"
+#include "core/base/log.h"
+#include "trainer/trainer.h"
+
+namespace lockstep {
+
+void set_output_rank(const Bootstrap& bootstrap) {
+  set_log_rank(bootstrap.rank(), bootstrap.world_size());
+  if (bootstrap.rank() != 0 && std::freopen("/dev/null", "w", stdout) == nullptr) {
+    throw IoError("cannot open /dev/null");
+  }
+}
+
+void start_together(Bootstrap& bootstrap, const std::function<void()>& start) {
+  std::optional<Error> mine;
+  try {
+    start();
+  } catch (const Error& error) {
+    mine = error;
+  }
+  const std::string code = mine ? std::to_string(static_cast<int>(mine->code())) : std::string();
+  const std::vector<std::string> codes = bootstrap.all_gather(code);
+  for (size_t rank = 0; rank < codes.size(); ++rank) {
+    if (codes[rank].empty()) {
+      continue;
+    }
+    if (static_cast<int>(rank) == bootstrap.rank()) {
+      throw Error(*mine);
+    }
+    throw AbortedError(static_cast<ExitCode>(std::stoi(codes[rank])),
+                       fmt::format("rank {} could not start", rank));
+  }
+}
+
+ExitCode train(Bootstrap& bootstrap, const TrainConfig& config) {
+  const PeerTable peers = gather_peer_table(bootstrap);
+  ControlPlane control(bootstrap, peers, config.control());
+  const Group group{bootstrap, peers, control};
+  const bool cuda = config.device == "cuda" || (config.device == "auto" && cuda_available());
+  return cuda ? train_on_cuda(group, config) : train_on_cpu(group, config);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,70 @@
+#pragma once
+
+#include <optional>
+
+#include "comm/communicator.h"
+#include "core/base/range.h"
+#include "core/model/gpt.h"
+#include "trainer/bucket_plan.h"
+
+namespace lockstep {
+
+/// When the gradients of a step are summed over the ranks.
+enum class Reduction : uint8_t {
+  kOverlapped,     ///< bucket by bucket, while backward goes on
+  kAfterBackward,  ///< all at once, when backward is done
+  kNone,           ///< never: the same hooks and buckets, nothing sent (benches only)
+};
+
+/// The one place where the model's gradient ranges meet the communicator: a range that is ready
+/// joins a bucket, which is a view of the window, and a full bucket starts its sum. One call of
+/// `start`, the hook for the last micro-step's backward, and one call of `finish` per step.
+template <class Device>
+class Overlap {
+ public:
+  using Stream = typename Device::Stream;
+
+  /// Sums elements [0, end) of the communicator's window: gradients, and behind them the step
+  /// record, which is in the first bucket. `communicator` must outlive it.
+  Overlap(Communicator<Device>& communicator, Range gradients, Range record, Reduction reduction,
+          int64_t bucket_elements)
+      : communicator_(&communicator),
+        record_(record),
+        reduction_(reduction),
+        plan_(record.end,
+              reduction == Reduction::kAfterBackward ? record.end + 1 : bucket_elements) {
+    LOCKSTEP_CHECK(gradients.begin == 0 && gradients.end == record.begin,
+                   "gradients [{}, {}), record [{}, {})", gradients.begin, gradients.end,
+                   record.begin, record.end);
+  }
+
+  /// The hook for the backward that completes the gradients. The record must be complete by then.
+  typename Gpt<Device>::RangeReady on_ready(Stream& stream) {
+    next_bucket_ = 0;
+    reduce(stream, plan_.add(record_));
+    return [this, &stream](Range ready) { reduce(stream, plan_.add(ready)); };
+  }
+
+  /// From here on the stream sees the sums over all ranks.
+  void finish(Stream& stream) {
+    reduce(stream, plan_.flush());
+    if (reduction_ != Reduction::kNone) {
+      communicator_->finish(stream);
+    }
+  }
+
+ private:
+  void reduce(Stream& stream, std::optional<Range> bucket) {
+    if (bucket && reduction_ != Reduction::kNone) {
+      communicator_->all_reduce(stream, *bucket, next_bucket_++);
+    }
+  }
+
+  Communicator<Device>* communicator_;
+  Range record_;
+  Reduction reduction_;
+  BucketPlan plan_;
+  int next_bucket_ = 0;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,128 @@
+#include "trainer/reporter.h"
+
+#include <cstdio>
+#include <filesystem>
+#include <utility>
+
+#include "core/model/param_table.h"
+#include "kernels/cpu/isa.h"
+
+namespace lockstep {
+namespace {
+
+constexpr const char* kRankRow = "{:>4}  {:<20} {:>8}  {:<10} {}";
+
+/// Whole lines, at once: a person watches through a pipe of mpirun.
+void say(const std::string& text) {
+  fmt::print("{}\n", text);
+  std::fflush(stdout);
+}
+
+}  // namespace
+
+Reporter::Reporter(const TrainConfig& config, const RunPlan& plan, int64_t first_step)
+    : max_steps_(config.max_iters),
+      log_interval_(config.log_interval),
+      first_step_(first_step),
+      tokens_per_step_(plan.batch.global_batch_size() * config.block_size),
+      progress_(first_step, config.last_step(), tokens_per_step_),
+      metrics_(std::filesystem::path(config.out_dir) / "metrics.jsonl", first_step) {
+  if (config.tensorboard) {
+    curves_.emplace(config.out_dir, first_step + 1);
+  }
+}
+
+void Reporter::draw(const StepMetrics& metrics) {
+  curves_->scalar("loss/train", metrics.step, metrics.loss);
+  if (metrics.val_loss) {
+    curves_->scalar("loss/validation", metrics.step, *metrics.val_loss);
+  }
+  curves_->scalar("optimizer/gradient_norm", metrics.step, metrics.norm);
+  curves_->scalar("optimizer/learning_rate", metrics.step, metrics.learning_rate);
+  curves_->scalar("speed/tokens_per_second", metrics.step, metrics.tokens_per_second);
+  curves_->scalar("speed/comm_exposed_ms", metrics.step, metrics.exposed_milliseconds);
+}
+
+void Reporter::step_done(int64_t step, const StepResult& result, double learning_rate,
+                         const CommTimes& comm, std::optional<double> val_loss) {
+  const double seconds = result.times.total();
+  progress_.step_done(seconds, seconds_since(start_));
+
+  StepMetrics metrics;
+  metrics.step = step;
+  metrics.max_steps = max_steps_;
+  metrics.loss = result.loss;
+  metrics.val_loss = val_loss;
+  metrics.norm = result.norm;
+  metrics.learning_rate = learning_rate;
+  metrics.milliseconds = 1e3 * seconds;
+  metrics.tokens_per_second = progress_.tokens_per_second();
+  metrics.comm_milliseconds = 1e3 * comm.total_seconds;
+  metrics.exposed_milliseconds = 1e3 * comm.exposed_seconds;
+  metrics.seconds_left = progress_.seconds_left();
+  metrics_.append(step_json(metrics));
+  if (curves_) {
+    draw(metrics);
+  }
+
+  ++since_line_.steps;
+  since_line_.step_seconds += seconds;
+  since_line_.comm_seconds += comm.total_seconds;
+  since_line_.exposed_seconds += comm.exposed_seconds;
+  if (step % log_interval_ == 0 || val_loss || step == first_step_ + 1 || step == max_steps_) {
+    // A line stands for the steps since the one before: one step's times are noise.
+    const double per_step = 1e3 / static_cast<double>(since_line_.steps);
+    metrics.milliseconds = per_step * since_line_.step_seconds;
+    metrics.comm_milliseconds = per_step * since_line_.comm_seconds;
+    metrics.exposed_milliseconds = per_step * since_line_.exposed_seconds;
+    say(step_line(metrics));
+    since_line_ = {};
+  }
+}
+
+void Reporter::sample(const std::string& text) const {
+  say(fmt::format("sample:\n{}", text));
+}
+
+void Reporter::summary(int64_t step, double val_loss, double best_val_loss) const {
+  const double seconds = seconds_since(start_);
+  const auto tokens = static_cast<double>((step - first_step_) * tokens_per_step_);
+  say(fmt::format(
+      "trained {} steps in {} ({:.2f} s, evaluation and saving included): {:.0f} tok/s, "
+      "validation loss {:.4f}, best {:.4f}",
+      step - first_step_, clock_text(seconds), seconds, tokens / seconds, val_loss, best_val_loss));
+}
+
+std::string describe(const CpuStream& stream) {
+  return fmt::format("cpu, {} thread{}, {}", stream.threads(), stream.threads() == 1 ? "" : "s",
+                     isa_name(cpu_isa()));
+}
+
+void print_ranks(const Group& group, const std::string& device, const std::string& transport) {
+  const PeerInfo& self = group.self();
+  const std::string row = fmt::format(kRankRow, self.rank, self.host, self.pid, transport, device);
+  const std::vector<std::string> rows = group.bootstrap.all_gather(row);
+  if (!group.is_root()) {
+    return;
+  }
+  say(fmt::format(kRankRow, "rank", "host", "pid", "transport", "device"));
+  for (const std::string& line : rows) {
+    say(line);
+  }
+}
+
+void print_run(const TrainConfig& config, const RunPlan& plan, int64_t memory_bytes) {
+  const GptConfig& model = plan.model;
+  say(fmt::format("model: {} layers, {} heads, {} channels, block {}, vocabulary {}: {} parameters",
+                  model.n_layer, model.n_head, model.n_embd, model.block_size, model.vocab_size,
+                  ParamTable(model).parameter_count()));
+  say(fmt::format("batch: {} sequences = {} x {} ranks x {} accumulation steps, {} tokens a step",
+                  plan.batch.global_batch_size(), plan.batch.batch_size, plan.batch.world_size,
+                  plan.batch.accumulation_steps,
+                  plan.batch.global_batch_size() * model.block_size));
+  say(fmt::format("data: {}: {} training and {} validation tokens", config.data_dir,
+                  plan.dataset.train().size(), plan.dataset.val().size()));
+  say(fmt::format("memory: {:.1f} MiB a rank", static_cast<double>(memory_bytes) / (1 << 20)));
+}
+
+}  // namespace lockstep

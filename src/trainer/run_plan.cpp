@@ -1,0 +1,73 @@
+#include "trainer/run_plan.h"
+
+#include <filesystem>
+
+#include "comm/agreement.h"
+#include "core/base/build_id.h"
+#include "core/base/error.h"
+#include "kernels/cpu/isa.h"
+
+namespace lockstep {
+namespace {
+
+Dataset open_dataset(const TrainConfig& config) {
+  if (!std::filesystem::exists(std::filesystem::path(config.data_dir) / "train.bin")) {
+    throw UsageError(
+        "no training data: {}/train.bin does not exist. Make it from any text with\n"
+        "  tokenize --text FILE --kind char --out {}\n"
+        "or let launch/quickstart prepare one; --data-dir names another folder",
+        config.data_dir, config.data_dir);
+  }
+  return Dataset(config.data_dir, config.block_size);
+}
+
+/// What must be equal on all ranks: every option but those about a rank's own host, and what
+/// decides the bits that it computes.
+std::map<std::string, std::string> shared_facts(const TrainConfig& config, const Dataset& dataset) {
+  std::map<std::string, std::string> facts;
+  for (const auto& [name, value] : config.options()) {
+    facts["--" + name] = value;
+  }
+  for (const char* own : {"--data-dir", "--out-dir", "--threads", "--bind-address"}) {
+    facts.erase(own);
+  }
+  facts["build"] = build_id();
+  facts["data"] = dataset.fingerprint();
+  facts["instruction set"] = isa_name(cpu_isa());
+  return facts;
+}
+
+/// A sample that could not be printed must not come out after hours of training.
+void check_prompt(const TrainConfig& config, const Dataset& dataset) {
+  if (config.prompt.empty() || config.sample_tokens == 0) {
+    return;
+  }
+  if (!dataset.tokenizer()) {
+    throw UsageError("--prompt needs a vocabulary, and {} has no vocab.json", config.data_dir);
+  }
+  try {
+    dataset.tokenizer()->encode(config.prompt);
+  } catch (const UsageError& error) {
+    throw UsageError("--prompt: {}", error.what());
+  }
+}
+
+}  // namespace
+
+RunPlan::RunPlan(const Group& group, const TrainConfig& config)
+    : batch(plan_batch(config.batch_size, config.global_batch_size,
+                       config.gradient_accumulation_steps, group.world_size())),
+      dataset(open_dataset(config)),
+      model(config.model(dataset.vocab_size())),
+      evaluation(plan_evaluation(config.eval_iters, batch.global_batch_size(), model)),
+      window(ParamTable(model).arena_size(), batch, config.eval_iters) {
+  check_prompt(config, dataset);
+  check_agreement(group.bootstrap, shared_facts(config, dataset));
+}
+
+RunIdentity RunPlan::identity(const TrainConfig& config) const {
+  return {model, static_cast<uint64_t>(config.seed), batch.global_batch_size(),
+          dataset.fingerprint()};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "core/base/range.h"
+
+namespace lockstep {
+
+/// What ranks tell each other in a step, as floats that are summed with the gradients. It lies
+/// right behind the gradient arena, so it travels in the first bucket and costs no collective of
+/// its own. Every fact has slots that one rank fills while the others hold zero: sums are exact and
+/// equal on all ranks, so all of them decide alike.
+class StepRecord {
+ public:
+  /// The record of `micro_batches` per step over all ranks, from element `begin` of the window.
+  StepRecord(int64_t begin, int64_t micro_batches) : begin_(begin), losses_(micro_batches) {}
+
+  /// Elements of the window.
+  Range range() const { return {begin_, begin_ + losses_ + kFlags}; }
+  /// Where the mean loss of micro-batch number `index` of the step goes.
+  Range loss(int64_t index) const { return {begin_ + index, begin_ + index + 1}; }
+
+  /// What a rank puts in before its losses.
+  struct Flags {
+    bool stop = false;         ///< it was asked to stop
+    bool save_failed = false;  ///< it could not write a checkpoint
+  };
+  std::vector<float> start(Flags mine) const {
+    std::vector<float> record(static_cast<size_t>(range().size()), 0.0F);
+    record[stop_slot()] = mine.stop ? 1.0F : 0.0F;
+    record[save_failed_slot()] = mine.save_failed ? 1.0F : 0.0F;
+    return record;
+  }
+
+  /// What came out of the sum.
+  Flags flags(const std::vector<float>& sum) const {
+    return {sum[stop_slot()] != 0, sum[save_failed_slot()] != 0};
+  }
+  /// The mean over the global batch: micro-batches are equal in size.
+  double mean_loss(const std::vector<float>& sum) const {
+    double total = 0;
+    for (int64_t i = 0; i < losses_; ++i) {
+      total += static_cast<double>(sum[static_cast<size_t>(i)]);
+    }
+    return total / static_cast<double>(losses_);
+  }
+
+ private:
+  static constexpr int64_t kFlags = 2;
+  size_t stop_slot() const { return static_cast<size_t>(losses_); }
+  size_t save_failed_slot() const { return static_cast<size_t>(losses_) + 1; }
+
+  int64_t begin_;
+  int64_t losses_;
+};
+
+}  // namespace lockstep

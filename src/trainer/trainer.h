@@ -1,0 +1,85 @@
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+
+#include "comm/communicator.h"
+#include "core/base/clock.h"
+#include "core/base/exit_code.h"
+#include "core/checkpoint/checkpoint_store.h"
+#include "core/data/data_loader.h"
+#include "trainer/config.h"
+#include "trainer/group.h"
+#include "trainer/overlap.h"
+#include "trainer/progress.h"
+#include "trainer/replica.h"
+#include "trainer/reporter.h"
+#include "trainer/run_plan.h"
+#include "trainer/step.h"
+
+namespace lockstep {
+
+/// A training run on one device per rank: steps, evaluations, checkpoints, and the end. All ranks
+/// construct it and call run together. The body is in trainer_impl.h, instantiated once per device.
+template <class Device>
+class Trainer {
+ public:
+  using Stream = typename Device::Stream;
+
+  /// Prepares the run, from the newest checkpoint when asked to. Collective. `stream` and what
+  /// `group` refers to must outlive it. Throws UsageError, IoError or CorruptError before anything
+  /// is computed.
+  Trainer(const Group& group, const TrainConfig& config, Stream& stream);
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  /// Trains to the end or to a stop. Collective; the code is the same on all ranks.
+  ExitCode run();
+
+ private:
+  /// What of a run is not in its arenas; plain data, so that rank 0 can hand it on as bytes.
+  struct Position {
+    int64_t step = 0;  ///< steps done
+    double train_loss = 0;
+    double val_loss = 0;
+    double best_val_loss = 0;
+  };
+
+  void open_store();
+  void resume();
+  StepResult step();
+  void evaluate();
+  bool due(int64_t interval) const { return interval > 0 && position_.step % interval == 0; }
+  void save_periodically();
+  void save();
+  void check_state_finite();
+  ExitCode stop(const StepResult& last);
+  ExitCode finish();
+  TrainingState state() const;
+
+  Group group_;
+  TrainConfig config_;
+  RunPlan plan_;
+  Communicator<Device> communicator_;
+  Replica<Device> replica_;
+  Overlap<Device> overlap_;
+  Position position_;
+  std::optional<CheckpointStore> store_;         ///< rank 0 only
+  std::optional<std::filesystem::path> newest_;  ///< the checkpoint found at start; rank 0 only
+  std::optional<DataLoader> loader_;
+  std::optional<Reporter> reporter_;  ///< rank 0 only
+  int64_t evaluated_step_ = -1;
+  int64_t saved_step_ = -1;       ///< rank 0 only
+  bool save_failed_ = false;      ///< here
+  bool any_save_failed_ = false;  ///< on any rank
+};
+
+/// Runs on the CPU or on this rank's GPU. Collective.
+ExitCode train_on_cpu(const Group& group, const TrainConfig& config);
+ExitCode train_on_cuda(const Group& group, const TrainConfig& config);
+/// Whether this build and machine can.
+bool cuda_available();
+
+}  // namespace lockstep
