@@ -74,16 +74,16 @@ TEST_F(DataLoaderTest, FollowsTheSampleOrder) {
 // Micro-batch j of a step is rank j mod world_size's, so any split of the same global batch sees
 // the same micro-batches.
 TEST_F(DataLoaderTest, GivesTheSameMicroBatchesToAnyNumberOfRanks) {
-  constexpr int64_t kMicroBatches = 12;  // of a step
-  constexpr int kSteps = 5;
-  DataLoader single(*shard_, 4, shape(0, 1, 2, kMicroBatches), 0);
+  constexpr int micro_batches = 12;  // of a step
+  constexpr int64_t steps = 5;
+  DataLoader single(*shard_, 4, shape(0, 1, 2, micro_batches), 0);
   std::vector<std::vector<int64_t>> expected;
-  for (int64_t i = 0; i < kSteps * kMicroBatches; ++i) {
+  for (int64_t i = 0; i < steps * micro_batches; ++i) {
     expected.push_back(offsets(single.next()));
   }
   for (const int world_size : {2, 3, 4, 6, 12}) {
     for (int rank = 0; rank < world_size; ++rank) {
-      DataLoader loader(*shard_, 4, shape(rank, world_size, 2, kMicroBatches / world_size), 0);
+      DataLoader loader(*shard_, 4, shape(rank, world_size, 2, micro_batches / world_size), 0);
       for (auto i = static_cast<size_t>(rank); i < expected.size();
            i += static_cast<size_t>(world_size)) {
         ASSERT_EQ(offsets(loader.next()), expected[i]) << rank << " of " << world_size;

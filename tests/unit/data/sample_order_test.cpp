@@ -12,6 +12,8 @@
 namespace lockstep {
 namespace {
 
+constexpr int64_t kBlock = 16;
+
 std::vector<int64_t> epoch_of(const SampleOrder& order, int64_t epoch) {
   std::vector<int64_t> offsets;
   for (int64_t i = 0; i < order.samples_per_epoch(); ++i) {
@@ -66,7 +68,6 @@ TEST(SampleOrder, DiffersBetweenEpochsAndSeeds) {
 }
 
 TEST(SampleOrder, StartsEpochsAtEveryPhase) {
-  constexpr int64_t kBlock = 16;
   const SampleOrder order(5, 1601, kBlock);
   std::set<int64_t> phases;
   for (int64_t epoch = 0; epoch < 500; ++epoch) {
@@ -82,10 +83,10 @@ TEST(SampleOrder, LooksRandom) {
     const int64_t tokens = (windows + 1) * 4 + 1;
     const SampleOrder order(11, tokens, 4);
     ASSERT_EQ(order.samples_per_epoch(), windows);
-    constexpr int64_t kEpochs = 20000;
+    constexpr int64_t epochs = 20000;
     std::vector<double> first(static_cast<size_t>(windows));
     std::vector<double> step(static_cast<size_t>(windows));
-    for (int64_t epoch = 0; epoch < kEpochs; ++epoch) {
+    for (int64_t epoch = 0; epoch < epochs; ++epoch) {
       const std::vector<int64_t> offsets = epoch_of(order, epoch);
       const int64_t phase = *std::min_element(offsets.begin(), offsets.end());
       const auto window = [&](size_t i) { return (offsets[i] - phase) / 4; };
@@ -94,7 +95,7 @@ TEST(SampleOrder, LooksRandom) {
     }
     const auto chi_square = [&](const std::vector<double>& counts, size_t from) {
       const auto cells = static_cast<double>(counts.size() - from);
-      const double expected = kEpochs / cells;
+      const double expected = epochs / cells;
       double sum = 0;
       for (size_t i = from; i < counts.size(); ++i) {
         sum += (counts[i] - expected) * (counts[i] - expected) / expected;
@@ -114,19 +115,18 @@ TEST(SampleOrder, RefusesAStreamWithoutAWindow) {
 }
 
 TEST(EvaluationOffset, SpreadsEvenlyAndStaysInside) {
-  constexpr int64_t kTokens = 1003;
-  constexpr int64_t kBlock = 16;
+  const int64_t tokens = 1003;
   for (const int64_t count : {1, 2, 7, 100, 986, 987}) {
     std::vector<int64_t> offsets;
     for (int64_t i = 0; i < count; ++i) {
-      offsets.push_back(evaluation_offset(i, count, kTokens, kBlock));
+      offsets.push_back(evaluation_offset(i, count, tokens, kBlock));
     }
     EXPECT_EQ(offsets.front(), 0);
-    EXPECT_LE(offsets.back() + kBlock, kTokens - 1);
+    EXPECT_LE(offsets.back() + kBlock, tokens - 1);
     for (size_t i = 1; i < offsets.size(); ++i) {
       const int64_t gap = offsets[i] - offsets[i - 1];
-      ASSERT_GE(gap, (kTokens - kBlock) / count);  // >= 1: distinct
-      ASSERT_LE(gap, (kTokens - kBlock) / count + 1);
+      ASSERT_GE(gap, (tokens - kBlock) / count);  // >= 1: distinct
+      ASSERT_LE(gap, (tokens - kBlock) / count + 1);
     }
   }
 }

@@ -22,6 +22,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 
 constexpr int64_t kAnyId = int64_t{1} << 31;
+constexpr int64_t kManyTokens = (int64_t{1} << 31) + 10;
 
 std::vector<int32_t> read_all(const TokenShard& shard) {
   std::vector<int32_t> tokens(static_cast<size_t>(shard.size()));
@@ -154,23 +155,21 @@ TEST_F(TokenShardTest, TellsThatTheFileShrank) {
 }
 
 TEST_F(TokenShardTest, HoldsMoreThanTwoToThe31Tokens) {
-  constexpr int64_t kTokens = (int64_t{1} << 31) + 10;
   const auto path = folder_.write("x.bin", "");
-  std::filesystem::resize_file(path, 2 * kTokens);  // sparse: takes no room
+  std::filesystem::resize_file(path, 2 * kManyTokens);  // sparse: takes no room
   const TokenShard shard(path);
-  EXPECT_EQ(shard.size(), kTokens);
+  EXPECT_EQ(shard.size(), kManyTokens);
   std::vector<int32_t> out(10, 1);
-  shard.read(kTokens - 10, 10, kAnyId, out.data());
+  shard.read(kManyTokens - 10, 10, kAnyId, out.data());
   EXPECT_EQ(out[9], 0);
 }
 
 TEST_F(TokenShardTest, CountsMoreThanTwoToThe31TokensInItsHeader) {
-  constexpr int64_t kTokens = (int64_t{1} << 31) + 10;
   std::string head = header(20240520, 1, 0);
-  std::memcpy(head.data() + 8, &kTokens, sizeof(kTokens));
+  std::memcpy(head.data() + 8, &kManyTokens, sizeof(kManyTokens));
   const auto path = folder_.write("x.bin", head);
-  std::filesystem::resize_file(path, 1024 + 2 * kTokens);
-  EXPECT_EQ(TokenShard(path).size(), kTokens);
+  std::filesystem::resize_file(path, 1024 + 2 * kManyTokens);
+  EXPECT_EQ(TokenShard(path).size(), kManyTokens);
 }
 
 TEST_F(TokenShardTest, FingerprintTellsFilesApart) {
@@ -186,7 +185,7 @@ TEST_F(TokenShardTest, FingerprintTellsFilesApart) {
 TEST_F(TokenShardTest, FingerprintOfALargeFileSeesHeadTailAndSize) {
   const auto path = folder_.write("x.bin", "ab");
   const auto fingerprint = [&] { return TokenShard(path).fingerprint(); };
-  const int64_t size = (int64_t{5} << 29) + 2;
+  const int64_t size = (int64_t{1} << 30) + 2;
   std::filesystem::resize_file(path, size);
   const std::string before = fingerprint();
   EXPECT_EQ(before, fingerprint());
