@@ -163,4 +163,11 @@ std::string Tokenizer::decode(int32_t token) const {
   return encode_utf8(symbols_[static_cast<size_t>(token)]);
 }
 
+int32_t Tokenizer::start_token() const {
+  if (kind_ == TokenizerKind::kByte) {
+    return '\n';
+  }
+  return ids_.size() > '\n' ? std::max(0, ids_['\n']) : 0;
+}
+
 }  // namespace lockstep

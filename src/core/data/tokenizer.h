@@ -36,6 +36,8 @@ class Tokenizer {
   std::vector<int32_t> encode(std::string_view text) const;
   /// The symbol's bytes; 0 <= token < size().
   std::string decode(int32_t token) const;
+  /// What a text without a prompt goes on from: a newline, or the first symbol where there is none.
+  int32_t start_token() const;
 
  private:
   Tokenizer() = default;

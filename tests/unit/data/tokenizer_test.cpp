@@ -65,6 +65,13 @@ TEST(Tokenizer, NamesASymbolThatItDoesNotHave) {
   EXPECT_THAT(error_of<UsageError>([&] { tokenizer.encode("😀"); }), HasSubstr("(U+1F600)"));
 }
 
+TEST(Tokenizer, StartsFromANewlineWhereThereIsOne) {
+  EXPECT_EQ(Tokenizer::bytes().start_token(), '\n');
+  EXPECT_EQ(Tokenizer::chars_of("a\t\n").start_token(), 1);
+  EXPECT_EQ(Tokenizer::chars_of("ab").start_token(), 0);
+  EXPECT_EQ(Tokenizer::chars_of("\t").start_token(), 0);
+}
+
 TEST(Tokenizer, ReadsBackWhatItSaved) {
   // Every ASCII character and some of each length that JSON could spoil.
   std::string text;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "core/data/utf8_stream.h"
+
 namespace lockstep {
 namespace {
 
@@ -69,6 +71,32 @@ TEST(Utf8, DescribesAPlace) {
   EXPECT_EQ(describe_place(text, 3), "byte 3 (line 2, column 1)");
   EXPECT_EQ(describe_place(text, 5), "byte 5 (line 2, column 2)");
   EXPECT_EQ(describe_place(text, 7), "byte 7 (line 3, column 1)");
+}
+
+TEST(Utf8Stream, GivesEveryTextBackByteByByte) {
+  std::string text;
+  for (char32_t c = 1; c < 0x110000; c += c < 0x3000 ? 1 : 97) {
+    text += c >= 0xd800 && c < 0xe000 ? std::string() : encode_utf8(c);
+  }
+  Utf8Stream stream;
+  std::string shown;
+  for (const char byte : text) {
+    shown += stream.feed({&byte, 1});
+  }
+  EXPECT_EQ(shown, text);
+  EXPECT_EQ(stream.finish(), "");
+}
+
+TEST(Utf8Stream, ReplacesWhatIsNotUtf8) {
+  Utf8Stream stream;
+  EXPECT_EQ(stream.feed("a\xff"), "a\xef\xbf\xbd");
+  EXPECT_EQ(stream.feed("\xe2"), "");
+  EXPECT_EQ(stream.feed("\x82"), "");
+  EXPECT_EQ(stream.feed("x"), "\xef\xbf\xbd\xef\xbf\xbdx");
+  EXPECT_EQ(stream.feed("\xed\xa0"), "\xef\xbf\xbd\xef\xbf\xbd");  // a surrogate
+  EXPECT_EQ(stream.feed("\xf0\x9f"), "");
+  EXPECT_EQ(stream.finish(), "\xef\xbf\xbd");
+  EXPECT_EQ(stream.finish(), "");
 }
 
 }  // namespace
