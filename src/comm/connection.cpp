@@ -142,6 +142,10 @@ class Meeting {
     if (failed) {
       throw IoError("cannot listen on {}: {}", address, failed.message());
     }
+    if (bootstrap_.rank() == 0 && !endpoint.address().is_loopback()) {
+      log("listens on {} port {} until all ranks are here", address,
+          acceptor.local_endpoint().port());
+    }
     acceptors_.push_back(std::move(acceptor));
   }
 

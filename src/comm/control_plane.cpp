@@ -10,7 +10,6 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
-#include <new>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -21,6 +20,7 @@
 #include "comm/control_link.h"
 #include "comm/launcher_watch.h"
 #include "comm/run_cause.h"
+#include "comm/running_time.h"
 #include "comm/status_page.h"
 #include "core/base/clock.h"
 #include "core/base/log.h"
@@ -36,17 +36,6 @@ constexpr milliseconds kLeaveLimit{1000};   // for the main thread, after an abo
 constexpr milliseconds kReportLimit{1000};  // for rank 0 to answer a report
 constexpr milliseconds kCauseLimit{500};    // for the cause of a broken connection to arrive
 constexpr milliseconds kCloseLimit{300};    // for the other end to close too
-constexpr size_t kMaxMessageBytes = 4096;
-
-void pack(wire::Cause& wire, const RunCause& cause) {
-  wire.set_code(static_cast<int>(cause.code));
-  wire.set_lost_rank(cause.lost_rank);
-  wire.set_message(cause.message.substr(0, kMaxMessageBytes));
-}
-
-RunCause unpack(const wire::Cause& wire) {
-  return {static_cast<ExitCode>(wire.code()), wire.lost_rank(), wire.message()};
-}
 
 /// Another rank, as the control thread knows it.
 struct Peer {
@@ -71,8 +60,7 @@ struct ControlPlane::Impl {
       connect(bootstrap);
     }
     if (!linked.empty() || launcher.watching()) {
-      last_tick = Clock::now();
-      tick.expires_at(last_tick);
+      tick.expires_at(Clock::now());
       wait_for_tick();
       thread = std::thread([this] { run(); });
     }
@@ -89,15 +77,14 @@ struct ControlPlane::Impl {
 
   bool alone() const { return peers.size() == 1; }
 
-  template <class Condition>
-  void wait(Condition condition) const {
+  void await_end() const {
     std::unique_lock lock(mutex);
-    changed.wait(lock, condition);
+    changed.wait(lock, [this] { return cause || finished; });
   }
-
-  void await_cause(milliseconds limit) const {
+  /// Whether the run is over for this rank, by a cause or in order, within the limit.
+  bool await_end(milliseconds limit) const {
     std::unique_lock lock(mutex);
-    changed.wait_for(lock, limit, [this] { return cause.has_value(); });
+    return changed.wait_for(lock, limit, [this] { return cause || finished; });
   }
 
   void throw_if_aborted() const {
@@ -199,7 +186,7 @@ struct ControlPlane::Impl {
       conclude(mine);
     } else {
       wire::Control message;
-      pack(*message.mutable_report(), mine);
+      pack(mine, message.mutable_report());
       send_all(message);
     }
   }
@@ -210,7 +197,7 @@ struct ControlPlane::Impl {
       return;
     }
     wire::Control message;
-    pack(rank == 0 ? *message.mutable_abort() : *message.mutable_report(), first);
+    pack(first, rank == 0 ? message.mutable_abort() : message.mutable_report());
     send_all(message);
     end_links();
     if (rank == first.printer()) {
@@ -226,8 +213,8 @@ struct ControlPlane::Impl {
     {
       const std::lock_guard lock(mutex);
       cause = std::move(first);
+      aborted.store(true, std::memory_order_release);
     }
-    aborted.store(true, std::memory_order_release);
     changed.notify_all();
   }
 
@@ -287,8 +274,6 @@ struct ControlPlane::Impl {
     }
   }
 
-  // --- heartbeats ---
-
   void wait_for_tick() {
     tick.async_wait([this](const boost::system::error_code& cancelled) {
       if (!cancelled) {
@@ -303,11 +288,7 @@ struct ControlPlane::Impl {
     if (launcher.gone()) {
       ::_exit(static_cast<int>(ExitCode::kPeerLost));
     }
-    const auto now = Clock::now();
-    // Time in which this process itself did not run (stopped, its machine suspended) is nobody
-    // else's silence.
-    const auto ran = std::min<Clock::duration>(now - last_tick, 2 * options.heartbeat_interval);
-    last_tick = now;
+    const Clock::duration ran = running.tick(Clock::now());
     if (finished || cause) {
       return;
     }
@@ -351,7 +332,7 @@ struct ControlPlane::Impl {
   asio::steady_timer leave_timer{io};
   asio::steady_timer close_timer{io};
   std::map<int, Peer> linked;  // rank 0: to all others; others: to rank 0
-  Clock::time_point last_tick;
+  RunningTime running{options.heartbeat_interval, Clock::now()};
   std::set<int> unfinished;  // rank 0 only
   std::optional<Deadline> finish_deadline;
   bool closing = false;
@@ -385,7 +366,7 @@ void ControlPlane::throw_if_aborted() const {
 }
 
 void ControlPlane::await_cause() const {
-  impl_->await_cause(kCauseLimit);
+  impl_->await_end(kCauseLimit);
   impl_->throw_if_aborted();
 }
 
@@ -397,10 +378,9 @@ void ControlPlane::report(const Error& error) noexcept {
     RunCause mine =
         rank_failed(impl_->peers[static_cast<size_t>(impl_->rank)], impl_->page.read(), error);
     asio::post(impl_->io, [impl = impl_.get(), mine] { impl->raise(mine); });
-    impl_->await_cause(kReportLimit);
-    if (!aborted()) {
+    if (!impl_->await_end(kReportLimit)) {
       asio::post(impl_->io, [impl = impl_.get(), mine] { impl->conclude(mine); });
-      impl_->await_cause(kReportLimit);
+      impl_->await_end(kReportLimit);
     }
   } catch (const std::exception&) {
     // Not even the report could be made: the closing connection tells the others.
@@ -413,28 +393,8 @@ void ControlPlane::finish() {
     return;
   }
   asio::post(impl_->io, [impl = impl_.get()] { impl->finish_here(); });
-  impl_->wait([impl = impl_.get()] { return impl->finished || impl->cause; });
+  impl_->await_end();
   impl_->throw_if_aborted();
-}
-
-void run_under(ControlPlane& control, const std::function<void()>& body) {
-  try {
-    body();
-    control.finish();
-    return;
-  } catch (const Error& error) {
-    control.report(error);
-    control.throw_if_aborted();
-    throw;
-  } catch (const std::bad_alloc&) {
-    control.report(OutOfMemoryError("out of memory"));
-    control.throw_if_aborted();
-    throw;
-  } catch (const std::exception& error) {
-    control.report(InternalError("{}", error.what()));
-    control.throw_if_aborted();
-    throw;
-  }
 }
 
 }  // namespace lockstep

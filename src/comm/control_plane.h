@@ -66,8 +66,9 @@ class ControlPlane {
   void await_cause() const;
 
   /// This rank fails: tells every rank the cause. The first report in the group wins, and with it
-  /// the run is aborted when this returns (within a second even if rank 0 does not answer); an
-  /// AbortedError is no news and is ignored. With one rank it does nothing. Any thread.
+  /// the run is aborted when this returns, about a second later even if rank 0 does not answer. An
+  /// AbortedError is no news and is ignored; with one rank, or after finish(), nobody is told and
+  /// nothing happens. Any thread.
   void report(const Error& error) noexcept;
 
   /// The orderly end: returns when every rank has called it; from then on a closed connection is no

@@ -1,5 +1,7 @@
 #include "comm/run_cause.h"
 
+#include "wire.pb.h"
+
 namespace lockstep {
 namespace {
 
@@ -89,6 +91,17 @@ RunCause rank_garbled(const PeerInfo& rank, const RankStatus& status) {
           fmt::format("{} sent what is no control message, in {}; see whether its host or network "
                       "card is faulty",
                       who(rank), describe(status))};
+}
+
+void pack(const RunCause& cause, wire::Cause* message) {
+  constexpr size_t kMaxBytes = 4096;
+  message->set_code(static_cast<int>(cause.code));
+  message->set_lost_rank(cause.lost_rank);
+  message->set_message(cause.message.substr(0, kMaxBytes));
+}
+
+RunCause unpack(const wire::Cause& message) {
+  return {static_cast<ExitCode>(message.code()), message.lost_rank(), message.message()};
 }
 
 }  // namespace lockstep
