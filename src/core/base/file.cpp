@@ -84,13 +84,18 @@ std::string read_file(const std::filesystem::path& path) {
 void replace_file(const std::filesystem::path& path, std::string_view content) {
   std::filesystem::path temporary = path;
   temporary += ".tmp";
-  {
-    const UniqueFd fd = open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
-    write_all(fd.get(), std::as_bytes(std::span(content)), temporary);
-    sync_file(fd.get(), temporary);
-  }
-  if (::rename(temporary.c_str(), path.c_str()) != 0) {
-    throw_io("replace", path);
+  try {
+    {
+      const UniqueFd fd = open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+      write_all(fd.get(), std::as_bytes(std::span(content)), temporary);
+      sync_file(fd.get(), temporary);
+    }
+    if (::rename(temporary.c_str(), path.c_str()) != 0) {
+      throw_io("replace", path);
+    }
+  } catch (const IoError&) {
+    ::unlink(temporary.c_str());
+    throw;
   }
   sync_directory(path.has_parent_path() ? path.parent_path() : ".");
 }
