@@ -15,17 +15,21 @@ void set_log_rank(int rank, int world_size) {
   g_prefix = world_size > 1 ? fmt::format("[rank {}] ", rank) : std::string();
 }
 
-void log_line(std::string_view text) {
-  std::string line = g_prefix;
+std::string printable(std::string_view text) {
+  std::string shown;
   for (const char c : text) {
     const auto byte = static_cast<unsigned char>(c);
     if ((byte < 0x20 && c != '\n' && c != '\t') || byte == 0x7f) {
-      line += fmt::format("\\x{:02x}", byte);
+      shown += fmt::format("\\x{:02x}", byte);
     } else {
-      line += c;
+      shown += c;
     }
   }
-  line += '\n';
+  return shown;
+}
+
+void log_line(std::string_view text) {
+  const std::string line = g_prefix + printable(text) + '\n';
   // A log line that cannot be written has nowhere to be reported.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
 }

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -11,9 +12,12 @@ namespace lockstep {
 /// thread-safe: call at start.
 void set_log_rank(int rank, int world_size);
 
+/// Text from data as it may be shown: control bytes are escaped, because data must not be able to
+/// drive a terminal. Line ends and tabs stay.
+std::string printable(std::string_view text);
+
 /// Writes one whole line to standard error in a single write, so that lines of several ranks do not
-/// mix. Thread-safe. Control bytes in the text are escaped: data must not be able to drive a
-/// terminal.
+/// mix. Thread-safe. The text is made printable.
 void log_line(std::string_view text);
 
 template <class... Args>

@@ -62,6 +62,12 @@ void CheckpointReader::read(const std::function<std::span<float>(const TensorInf
   }
 }
 
+std::vector<float> CheckpointReader::read_tensor(size_t index) const {
+  std::vector<float> data(static_cast<size_t>(tensors_[index].elements));
+  TensorFileReader(path_, *manifest_).read(index, data);
+  return data;
+}
+
 void CheckpointReader::verify() const {
   TensorFileReader(path_, *manifest_).verify();
 }

@@ -69,6 +69,9 @@ class CheckpointReader {
   /// chunk's CRC. Throws CorruptError naming tensor, file and offset.
   void read(const std::function<std::span<float>(const TensorInfo&)>& into) const;
 
+  /// The tensor at a place of tensors(), read and checked alike.
+  std::vector<float> read_tensor(size_t index) const;
+
   /// Reads and checks everything without keeping it.
   void verify() const;
 
