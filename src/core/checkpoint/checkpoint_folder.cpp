@@ -103,7 +103,7 @@ std::vector<ListedCheckpoint> list_checkpoints(const fs::path& out_dir,
     }
     try {
       found.push_back({entry, read_manifest(entry).sequence});
-    } catch (const Error& error) {
+    } catch (const CorruptError& error) {
       problems->emplace_back(error.what());
     }
   }

@@ -21,7 +21,8 @@ struct ListedCheckpoint {
 };
 
 /// The checkpoints of an output folder, last saved first. Adds a line to `problems` for each folder
-/// that is named like one but has no readable manifest. Throws IoError.
+/// that is named like one but is damaged. Throws IoError: without one manifest, the order is not
+/// known.
 std::vector<ListedCheckpoint> list_checkpoints(const std::filesystem::path& out_dir,
                                                std::vector<std::string>* problems);
 

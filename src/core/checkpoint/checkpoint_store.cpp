@@ -25,6 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::string_view kLatestFile = "latest";
+constexpr std::string_view kLatestTemporary = "latest.tmp";
 constexpr size_t kCheckpointIdBytes = 16;
 constexpr int64_t kChunkElements = int64_t{4} << 20;  // 16 MiB
 // Manifest, chunk descriptions and the folder itself, generously.
@@ -45,19 +46,21 @@ std::optional<int64_t> free_bytes(const fs::path& folder) {
 }
 
 void create_folders(const fs::path& folder) {
-  if (::mkdir(folder.c_str(), 0777) == 0) {
-    sync_directory(folder.has_parent_path() ? folder.parent_path() : ".");
-    return;
-  }
-  if (errno == ENOENT && folder.has_parent_path()) {
-    create_folders(folder.parent_path());
-    create_folders(folder);
-    return;
-  }
   std::error_code ignored;
-  if (errno != EEXIST || !fs::is_directory(folder, ignored)) {
+  if (fs::is_directory(folder, ignored)) {
+    return;
+  }
+  const fs::path parent = folder.has_parent_path() ? folder.parent_path() : fs::path(".");
+  if (parent != folder) {
+    create_folders(parent);
+  }
+  if (!folder.has_filename()) {
+    return;  // "run/" was created as "run"
+  }
+  if (::mkdir(folder.c_str(), 0777) != 0) {
     throw_io("create the folder", folder);
   }
+  sync_directory(parent);
 }
 
 bool is_present(const fs::path& path) {
@@ -153,7 +156,8 @@ CheckpointStore::CheckpointStore(fs::path out_dir, int64_t keep)
   // What a save does first, so that a folder that cannot be written is told before any work.
   SavingFolder(transient_folder(out_dir_, TransientKind::kSaving, step_folder_name(0)));
   clean_transient_folders(out_dir_);
-  std::vector<std::string> ignored;  // newest() reports damaged ones
+  ::unlink((out_dir_ / kLatestTemporary).c_str());  // as replace_file names it
+  std::vector<std::string> ignored;                 // newest() reports damaged ones
   const std::vector<ListedCheckpoint> found = list_checkpoints(out_dir_, &ignored);
   sequence_ = found.empty() ? 0 : found.front().sequence;
 }

@@ -1,7 +1,9 @@
 #include "core/checkpoint/manifest.h"
 
 #include <checkpoint.pb.h>
+#include <sys/stat.h>
 
+#include <cerrno>
 #include <set>
 
 #include "core/base/error.h"
@@ -150,6 +152,15 @@ std::optional<int64_t> element_count(std::span<const int64_t> shape, int64_t lim
   return elements <= limit ? std::optional(elements) : std::nullopt;
 }
 
+std::filesystem::path existing_file(const std::filesystem::path& folder, std::string_view name) {
+  std::filesystem::path path = folder / name;
+  struct stat status {};
+  if (::stat(path.c_str(), &status) != 0 && errno == ENOENT) {
+    throw CorruptError("{}: not a whole checkpoint: {} is missing", folder.string(), name);
+  }
+  return path;
+}
+
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest) {
   checkpoint::Manifest out;
   out.set_format_version(kCheckpointFormatVersion);
@@ -175,7 +186,7 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
 }
 
 Manifest read_manifest(const std::filesystem::path& folder) {
-  RecordReader reader(folder / kManifestFile);
+  RecordReader reader(existing_file(folder, kManifestFile));
   const std::string record = reader.read(kMaxRecordBytes);
   try {
     if (!reader.at_end()) {

@@ -48,6 +48,10 @@ struct Manifest {
   }
 };
 
+/// The path of one of a checkpoint's two files. Throws CorruptError when it is missing: the folder
+/// is no checkpoint, or no longer.
+std::filesystem::path existing_file(const std::filesystem::path& folder, std::string_view name);
+
 /// Creates `folder`/manifest.rec and waits until it is on the disk. Throws IoError.
 void write_manifest(const std::filesystem::path& folder, const Manifest& manifest);
 

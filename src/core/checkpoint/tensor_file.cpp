@@ -49,7 +49,7 @@ void write_tensor_file(const std::filesystem::path& folder, std::span<const Name
 }
 
 TensorFileReader::TensorFileReader(const std::filesystem::path& folder, const Manifest& manifest)
-    : manifest_(manifest), records_(folder / kTensorFile) {
+    : manifest_(manifest), records_(existing_file(folder, kTensorFile)) {
   if (records_.size() != manifest.tensor_file_bytes) {
     corrupt(records_.size(),
             fmt::format("the file ends here, the manifest says at {}", manifest.tensor_file_bytes));

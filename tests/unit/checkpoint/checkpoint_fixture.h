@@ -5,6 +5,8 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <limits>
 #include <map>
 #include <span>
@@ -83,6 +85,25 @@ inline lockstep::TrainingState small_state(int64_t step) {
   state.tokenizer_json = "{\"kind\": \"char\"}";
   state.options = {{"learning-rate", "0.001"}, {"data-dir", "not \xff UTF-8"}};
   return state;
+}
+
+inline std::string read_bytes(const std::filesystem::path& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline void write_bytes(const std::filesystem::path& path, std::string_view bytes) {
+  std::ofstream file(path, std::ios::binary | std::ios::trunc);
+  file.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+}
+
+/// Changes one bit in place.
+inline void flip_bit(const std::filesystem::path& path, size_t bit) {
+  std::fstream file(path, std::ios::binary | std::ios::in | std::ios::out);
+  file.seekg(static_cast<std::streamoff>(bit / 8));
+  const int byte = file.get();
+  file.seekp(static_cast<std::streamoff>(bit / 8));
+  file.put(static_cast<char>(byte ^ (1 << (bit % 8))));
 }
 
 /// The tensors of a checkpoint by name.
