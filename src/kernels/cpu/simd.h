@@ -97,12 +97,24 @@ inline FloatVec select(IntVec where, FloatVec yes, FloatVec no) {
   return where ? yes : no;
 }
 
-/// Lane by lane the smaller (larger); b where a is NaN.
+/// Lane by lane the smaller (larger); b where either is NaN.
 inline FloatVec minimum(FloatVec a, FloatVec b) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_min_ps(0xffff, a, b);  // GCC 12 warns of the unmasked one's own header
+#elif defined(__AVX2__)
+  return _mm256_min_ps(a, b);
+#else
   return select(a < b, a, b);
+#endif
 }
 inline FloatVec maximum(FloatVec a, FloatVec b) {
+#if defined(__AVX512F__)
+  return _mm512_maskz_max_ps(0xffff, a, b);
+#elif defined(__AVX2__)
+  return _mm256_max_ps(a, b);
+#else
   return select(a > b, a, b);
+#endif
 }
 
 inline FloatVec square_root(FloatVec x) {
@@ -116,6 +128,19 @@ inline FloatVec square_root(FloatVec x) {
     root[i] = __builtin_sqrtf(x[i]);
   }
   return root;
+#endif
+}
+
+/// 1 / x for normal x whose reciprocal is normal, to one unit in the last place.
+inline FloatVec reciprocal(FloatVec x) {
+#if defined(__AVX512F__)
+  // A division takes as long as ten multiplications; one step of Newton's doubles the estimate's 14
+  // bits.
+  const FloatVec estimate = _mm512_maskz_rcp14_ps(0xffff, x);
+  const FloatVec error = _mm512_fnmadd_ps(estimate, x, broadcast(1.0F));
+  return _mm512_fmadd_ps(estimate, error, estimate);
+#else
+  return broadcast(1.0F) / x;
 #endif
 }
 
