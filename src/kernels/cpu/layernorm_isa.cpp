@@ -6,9 +6,11 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// So many rows go side by side: their sums are independent, so the additions of one row do not wait
-// for each other, and gamma, beta and the sums over rows are loaded once for all of them.
+// So many short rows go side by side: their sums do not wait for each other, and gamma, beta and
+// the sums over rows are loaded once for all of them. Long rows go one by one, in the order of
+// memory, which the processor's prefetching follows: at 4096 x 384 that is twice as fast.
 constexpr int kRows = 4;
+constexpr int64_t kShortRow = 256;
 
 // The first `count` lanes, zero in the others.
 FloatVec keep_first(FloatVec value, int64_t count) {
@@ -135,8 +137,10 @@ void backward(const LayerNormBackwardRows& args, int64_t row) {
 
 void layernorm_rows(const LayerNormForwardRows& args) {
   int64_t row = 0;
-  for (; row + kRows <= args.rows; row += kRows) {
-    forward<kRows>(args, row);
+  if (args.channels <= kShortRow) {
+    for (; row + kRows <= args.rows; row += kRows) {
+      forward<kRows>(args, row);
+    }
   }
   for (; row < args.rows; ++row) {
     forward<1>(args, row);
@@ -145,8 +149,10 @@ void layernorm_rows(const LayerNormForwardRows& args) {
 
 void layernorm_backward_rows(const LayerNormBackwardRows& args) {
   int64_t row = 0;
-  for (; row + kRows <= args.rows; row += kRows) {
-    backward<kRows>(args, row);
+  if (args.channels <= kShortRow) {
+    for (; row + kRows <= args.rows; row += kRows) {
+      backward<kRows>(args, row);
+    }
   }
   for (; row < args.rows; ++row) {
     backward<1>(args, row);
