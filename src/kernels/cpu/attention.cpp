@@ -12,7 +12,8 @@ namespace lockstep {
 namespace {
 
 struct Kernels {
-  decltype(&portable::attention_tile_queries) tile_queries;
+  decltype(&portable::attention_forward_queries) forward_queries;
+  decltype(&portable::attention_backward_queries) backward_queries;
   decltype(&portable::attention_scratch_size) scratch_size;
   decltype(&portable::attention_forward_tile) forward_tile;
   decltype(&portable::attention_backward_tile) backward_tile;
@@ -20,10 +21,12 @@ struct Kernels {
 };
 
 const Kernels& kernels() {
-  static const Kernels chosen = {
-      LOCKSTEP_SELECT_ISA(attention_tile_queries), LOCKSTEP_SELECT_ISA(attention_scratch_size),
-      LOCKSTEP_SELECT_ISA(attention_forward_tile), LOCKSTEP_SELECT_ISA(attention_backward_tile),
-      LOCKSTEP_SELECT_ISA(attention_row)};
+  static const Kernels chosen = {LOCKSTEP_SELECT_ISA(attention_forward_queries),
+                                 LOCKSTEP_SELECT_ISA(attention_backward_queries),
+                                 LOCKSTEP_SELECT_ISA(attention_scratch_size),
+                                 LOCKSTEP_SELECT_ISA(attention_forward_tile),
+                                 LOCKSTEP_SELECT_ISA(attention_backward_tile),
+                                 LOCKSTEP_SELECT_ISA(attention_row)};
   return chosen;
 }
 
@@ -103,7 +106,7 @@ bool worth_splitting(int64_t heads, int64_t threads) {
 void attention_forward(CpuStream& stream, const AttentionForward<CpuDevice>& args) {
   const AttentionShape& shape = args.shape;
   check(shape, args.qkv.size(), args.out.size(), args.lse.size());
-  const int64_t tile_queries = kernels().tile_queries();
+  const int64_t tile_queries = kernels().forward_queries();
   const int64_t tiles = (shape.time + tile_queries - 1) / tile_queries;
   const int64_t scratch_size = kernels().scratch_size(shape.head_dim);
   for_pairs(stream, head_count(shape), tiles, [&](int64_t index, int64_t tile) {
@@ -119,7 +122,7 @@ void attention_backward(CpuStream& stream, const AttentionBackward<CpuDevice>& a
   const int64_t heads = head_count(shape);
   check(shape, args.qkv.size(), args.out.size(), args.lse.size());
   check(shape, args.dqkv.size(), args.dout.size(), args.delta.size());
-  const int64_t tile_queries = kernels().tile_queries();
+  const int64_t tile_queries = kernels().backward_queries();
   const int64_t tiles = (shape.time + tile_queries - 1) / tile_queries;
   const int64_t scratch_size = kernels().scratch_size(shape.head_dim);
   if (!worth_splitting(heads, stream.threads())) {

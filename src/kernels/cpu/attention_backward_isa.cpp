@@ -105,7 +105,7 @@ void attention_backward_tile(const AttentionHeadBackward& args, int64_t index, i
   const AttentionHead& head = args.head;
   const int64_t stride = 3 * head.channels;
   const int64_t head_dim = head.head_dim;
-  const QueryTile tile(head, index);
+  const QueryTile tile(head, index, kBackwardQueries);
   const BackwardScratch at(head_dim, scratch);
   const float* dout = args.dout + tile.begin * head.channels;
   pack_queries(at.forward.queries, head, tile);

@@ -42,8 +42,11 @@ struct OnlineSoftmax {
 
 }  // namespace
 
-int64_t attention_tile_queries() {
-  return kTileQueries;
+int64_t attention_forward_queries() {
+  return kForwardQueries;
+}
+int64_t attention_backward_queries() {
+  return kBackwardQueries;
 }
 
 int64_t attention_scratch_size(int64_t head_dim) {
@@ -53,7 +56,7 @@ int64_t attention_scratch_size(int64_t head_dim) {
 void attention_forward_tile(const AttentionHeadForward& args, int64_t index, float* scratch) {
   const AttentionHead& head = args.head;
   const int64_t stride = 3 * head.channels;
-  const QueryTile tile(head, index);
+  const QueryTile tile(head, index, kForwardQueries);
   const ForwardScratch at(head.head_dim, scratch);
   pack_queries(at.queries, head, tile);
   OnlineSoftmax softmax(scale_of(head));
@@ -72,7 +75,7 @@ void attention_forward_tile(const AttentionHeadForward& args, int64_t index, flo
     product(head.head_dim, keys, columns_of(head.v + key * stride, stride), at.scores, tile.vecs,
             {at.sums, tile.width, key > 0});
   }
-  float log_sum[kTileQueries];
+  float log_sum[kForwardQueries];
   for (int v = 0; v < tile.vecs; ++v) {
     scale_column(at.sums + v * kLanes, head.head_dim, tile.width, broadcast(1.0F) / softmax.sum[v]);
     store(log_sum + v * kLanes, softmax.max[v] * softmax.scale);

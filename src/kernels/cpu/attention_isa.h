@@ -38,7 +38,7 @@ inline constexpr int64_t kKeyBlock = 64;
 
 LOCKSTEP_PER_ISA(
     /* Queries of a tile: neighbours whose scores stand in the lanes of vectors. */
-    int64_t attention_tile_queries();
+    int64_t attention_forward_queries(); int64_t attention_backward_queries();
     /* Floats of scratch, aligned to 64 bytes, that the functions below need. */
     int64_t attention_scratch_size(int64_t head_dim);
     /* out and lse of the queries of one tile. */
