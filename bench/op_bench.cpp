@@ -1,0 +1,132 @@
+// Measures every CPU op but the matrix product at a model's shapes, each beside a plain copy of as
+// many bytes in the same run.
+#include <fmt/core.h>
+
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/base/build_id.h"
+#include "core/base/command_line.h"
+#include "core/base/error.h"
+#include "core/base/file.h"
+#include "kernels/cpu/isa.h"
+#include "op_cases.h"
+#include "timing.h"
+
+namespace lockstep {
+namespace {
+
+struct Options {
+  std::string model = "char-cpu";
+  std::string op;
+  std::string isa;
+  std::string json;
+  int64_t threads = 1;
+  double seconds = 0.3;
+};
+
+struct Row {
+  OpCase op;
+  double seconds = 0;
+  double copy_share = 0;  // time of the copy over ours
+
+  double gbps() const { return static_cast<double>(op.bytes) / seconds * 1e-9; }
+  double gflops() const { return static_cast<double>(op.flop) / seconds * 1e-9; }
+  double step_us() const { return static_cast<double>(op.calls_per_step) * seconds * 1e6; }
+};
+
+Row measure(const OpCase& op, const Options& options) {
+  CpuBuffer<std::byte> from(op.bytes / 2);
+  CpuBuffer<std::byte> to(op.bytes / 2);
+  const auto copy = [&] {
+    std::memcpy(to.view().data(), from.view().data(), static_cast<size_t>(from.size()));
+    asm volatile("" : : "r"(to.view().data()) : "memory");
+  };
+  InterleavedTimer timer(options.threads == 1 ? TimerClock::kThread : TimerClock::kWall,
+                         options.seconds);
+  timer.run({op.body, copy});
+  return {op, timer.seconds(0), timer.ratio(1, 0)};
+}
+
+void print_row(const Row& row) {
+  fmt::print("{:<20} {:>18} {:>10.2f} {:>8.1f} {:>6.2f}", row.op.name, row.op.shape,
+             row.seconds * 1e6, row.gbps(), row.copy_share);
+  fmt::print(" {:>8}", row.op.flop > 0 ? fmt::format("{:.1f}", row.gflops()) : "");
+  fmt::print(" {:>5} {:>9.1f}\n", row.op.calls_per_step, row.step_us());
+}
+
+double step_us(const std::vector<Row>& rows) {
+  double total = 0;
+  for (const Row& row : rows) {
+    total += row.step_us();
+  }
+  return total;
+}
+
+std::string json_of(const std::vector<Row>& rows, const Options& options) {
+  std::string text = fmt::format(
+      "{{\n  \"bench\": \"ops\",\n  \"build\": \"{}\",\n  \"device\": \"cpu\",\n"
+      "  \"isa\": \"{}\",\n  \"threads\": {},\n  \"model\": \"{}\",\n  \"step_us\": {:.2f},\n"
+      "  \"results\": [",
+      build_id(), isa_name(cpu_isa()), options.threads, options.model, step_us(rows));
+  const char* separator = "\n";
+  for (const Row& row : rows) {
+    text += fmt::format(
+        "{}    {{\"op\": \"{}\", \"shape\": \"{}\", \"time_us\": {:.3f}, \"gbps\": {:.2f}, "
+        "\"copy_share\": {:.4f}, \"gflops\": {:.2f}, \"calls_per_step\": {}}}",
+        separator, row.op.name, row.op.shape, row.seconds * 1e6, row.gbps(), row.copy_share,
+        row.gflops(), row.op.calls_per_step);
+    separator = ",\n";
+  }
+  return text + "\n  ]\n}\n";
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  CommandLine cli("op_bench", "Measures the CPU ops that are no matrix product.");
+  cli.option("--model", &options.model, "Whose shapes: char-cpu, char or 124m")
+      .one_of({"char-cpu", "char", "124m"});
+  cli.option("--op", &options.op, "Only ops whose name contains this");
+  cli.option("--threads", &options.threads, "Threads of the ops; the copy has one").at_least(1);
+  cli.option("--isa", &options.isa, "Instruction set: portable, avx2 or avx512")
+      .one_of({"portable", "avx2", "avx512"});
+  cli.option("--seconds", &options.seconds, "Time for each op").greater_than(0);
+  cli.option("--json", &options.json, "Write the figures to this file");
+  cli.footer(
+      "Times are medians; GB/s counts the bytes that must move at least; copy = time of a memcpy "
+      "that moves as many, over the op's, median over interleaved rounds; step_us = time in one "
+      "training step of the model. One thread is timed by its processor time, several by the wall "
+      "clock.");
+  if (!cli.parse(argc, argv)) {
+    return 0;
+  }
+  if (!options.isa.empty()) {
+    ::setenv("LOCKSTEP_ISA", options.isa.c_str(), 1);  // read at the first use of cpu_isa
+  }
+  fmt::print("# {}, {} thread(s), {}, build {}\n", isa_name(cpu_isa()), options.threads,
+             options.model, build_id());
+  fmt::print("{:<20} {:>18} {:>10} {:>8} {:>6} {:>8} {:>5} {:>9}\n", "op", "shape", "time_us",
+             "GB/s", "copy", "GFLOP/s", "calls", "step_us");
+  std::vector<Row> rows;
+  for (const OpCase& op :
+       op_cases(op_bench_model(options.model), static_cast<int>(options.threads))) {
+    if (op.name.find(options.op) != std::string::npos) {
+      rows.push_back(measure(op, options));
+      print_row(rows.back());
+    }
+  }
+  fmt::print("# all ops of one step: {:.1f} us\n", step_us(rows));
+  if (!options.json.empty()) {
+    replace_file(options.json, json_of(rows, options));
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int argc, char** argv) {
+  return lockstep::run_main("op_bench", lockstep::run, argc, argv);
+}

@@ -1,0 +1,280 @@
+#include "op_cases.h"
+
+#include <fmt/core.h>
+
+#include <memory>
+
+#include "core/base/error.h"
+#include "core/base/random.h"
+#include "kernels/adamw.h"
+#include "kernels/cross_entropy.h"
+#include "kernels/embedding.h"
+#include "kernels/gelu.h"
+#include "kernels/layernorm.h"
+#include "kernels/reduce.h"
+
+namespace lockstep {
+namespace {
+
+constexpr int64_t kFloat = sizeof(float);
+
+using Floats = std::shared_ptr<CpuBuffer<float>>;
+
+Floats normal(int64_t size, uint64_t seed) {
+  auto buffer = std::make_shared<CpuBuffer<float>>(size);
+  for (int64_t i = 0; i < size; ++i) {
+    buffer->view()[i] = static_cast<float>(random_normal(seed, 0, static_cast<uint64_t>(i)));
+  }
+  return buffer;
+}
+CpuView<float> at(const Floats& buffer) {
+  return buffer->view();
+}
+
+std::shared_ptr<CpuBuffer<int32_t>> symbols(int64_t size, int64_t vocabulary) {
+  auto buffer = std::make_shared<CpuBuffer<int32_t>>(size);
+  for (int64_t i = 0; i < size; ++i) {
+    buffer->view()[i] = static_cast<int32_t>(random_bits(1, 1, static_cast<uint64_t>(i)) %
+                                             static_cast<uint64_t>(vocabulary));
+  }
+  return buffer;
+}
+
+std::string rows_by_columns(int64_t rows, int64_t columns) {
+  return fmt::format("{} x {}", rows, columns);
+}
+
+class CaseList {
+ public:
+  CaseList(const OpBenchModel& model, int threads) : model_(model), stream_(threads) {}
+
+  void layernorm() {
+    const int64_t rows = model_.rows();
+    const int64_t channels = model_.channels();
+    const int64_t size = rows * channels;
+    const Floats x = normal(size, 1);
+    const Floats dy = normal(size, 2);
+    const Floats out = normal(size, 3);
+    const Floats gamma = normal(channels, 4);
+    const Floats beta = normal(channels, 5);
+    const Floats mean = normal(rows, 6);
+    const Floats rstd = normal(rows, 7);
+    add("layernorm forward", rows_by_columns(rows, channels), 2 * size, 0, 2 * model_.layers + 1,
+        [=](CpuStream& stream) {
+          layernorm_forward(stream, {.rows = rows,
+                                     .channels = channels,
+                                     .y = at(out),
+                                     .mean = at(mean),
+                                     .rstd = at(rstd),
+                                     .x = at(x),
+                                     .gamma = at(gamma),
+                                     .beta = at(beta)});
+        });
+    const Floats dgamma = normal(channels, 8);
+    const Floats dbeta = normal(channels, 9);
+    add("layernorm backward", rows_by_columns(rows, channels), 4 * size, 0, 2 * model_.layers + 1,
+        [=](CpuStream& stream) {
+          layernorm_backward(stream, {.rows = rows,
+                                      .channels = channels,
+                                      .dx = at(out),
+                                      .dgamma = at(dgamma),
+                                      .dbeta = at(dbeta),
+                                      .dy = at(dy),
+                                      .x = at(x),
+                                      .mean = at(mean),
+                                      .rstd = at(rstd),
+                                      .gamma = at(gamma)});
+        });
+  }
+
+  void attention() {
+    const AttentionShape shape = model_.attention;
+    const int64_t size = model_.rows() * model_.channels();
+    const int64_t heads = shape.batch * shape.heads;
+    const int64_t pairs = heads * shape.time * (shape.time + 1) / 2;  // of a query and a key
+    const Floats qkv = normal(3 * size, 1);
+    const Floats dqkv = normal(3 * size, 2);
+    const Floats out = normal(size, 3);
+    const Floats dout = normal(size, 4);
+    const Floats lse = normal(heads * shape.time, 5);
+    const Floats delta = normal(heads * shape.time, 6);
+    const std::string name =
+        fmt::format("{} x {} x {} x {}", shape.batch, shape.time, shape.heads, shape.head_dim);
+    const AttentionForward<CpuDevice> forward = {
+        .shape = shape, .out = at(out), .lse = at(lse), .qkv = at(qkv)};
+    attention_forward(stream_, forward);  // backward needs its results
+    add("attention forward", name, 4 * size, 4 * shape.head_dim * pairs, model_.layers,
+        [=](CpuStream& stream) {
+          attention_forward(stream,
+                            {.shape = shape, .out = at(out), .lse = at(lse), .qkv = at(qkv)});
+        });
+    add("attention backward", name, 8 * size, 10 * shape.head_dim * pairs, model_.layers,
+        [=](CpuStream& stream) {
+          attention_backward(stream, {.shape = shape,
+                                      .dqkv = at(dqkv),
+                                      .delta = at(delta),
+                                      .dout = at(dout),
+                                      .out = at(out),
+                                      .lse = at(lse),
+                                      .qkv = at(qkv)});
+        });
+  }
+
+  void gelu() {
+    const int64_t size = 4 * model_.rows() * model_.channels();
+    const Floats x = normal(size, 1);
+    const Floats dy = normal(size, 2);
+    const Floats out = normal(size, 3);
+    for (const Gelu form : {Gelu::kTanh, Gelu::kErf}) {
+      const std::string name = form == Gelu::kTanh ? "gelu tanh" : "gelu erf";
+      const std::string shape = fmt::format("{}", size);
+      add(name + " forward", shape, 2 * size, 0, 0, [=](CpuStream& stream) {
+        gelu_forward(stream, {.form = form, .y = at(out), .x = at(x)});
+      });
+      add(name + " backward", shape, 3 * size, 0, 0, [=](CpuStream& stream) {
+        gelu_backward(stream, {.form = form, .dx = at(out), .dy = at(dy), .x = at(x)});
+      });
+    }
+  }
+
+  void cross_entropy() {
+    const int64_t rows = model_.rows();
+    const int64_t vocabulary = model_.vocabulary;
+    const int64_t columns = model_.padded_vocabulary;
+    const Floats logits = normal(rows * columns, 1);
+    const Floats losses = normal(rows, 2);
+    const auto targets = symbols(rows, vocabulary);
+    // Runs on what it left the last time, which is no slower and no faster.
+    add("cross-entropy", rows_by_columns(rows, vocabulary), 2 * rows * columns, 0, 1,
+        [=](CpuStream& stream) {
+          lockstep::cross_entropy(stream, {.rows = rows,
+                                           .vocabulary = vocabulary,
+                                           .padded_vocabulary = columns,
+                                           .gradient = true,
+                                           .gradient_scale = 1.0F / static_cast<float>(rows),
+                                           .losses = at(losses),
+                                           .logits = at(logits),
+                                           .targets = targets->view()});
+        });
+  }
+
+  void embedding() {
+    const int64_t channels = model_.channels();
+    const auto [batch, time, heads, head_dim] = model_.attention;
+    const int64_t vocabulary = model_.padded_vocabulary;
+    const int64_t size = model_.rows() * channels;
+    const Floats x = normal(size, 1);
+    const Floats wte = normal(vocabulary * channels, 2);
+    const Floats wpe = normal(time * channels, 3);
+    const Floats dwte = normal(vocabulary * channels, 4);
+    const Floats dwpe = normal(time * channels, 5);
+    const auto tokens = symbols(model_.rows(), model_.vocabulary);
+    const std::string shape = rows_by_columns(model_.rows(), channels);
+    add("embedding forward", shape, 3 * size, 0, 1, [=, b = batch, t = time](CpuStream& stream) {
+      embedding_forward(stream, {.batch = b,
+                                 .time = t,
+                                 .channels = channels,
+                                 .x = at(x),
+                                 .tokens = tokens->view(),
+                                 .wte = at(wte),
+                                 .wpe = at(wpe)});
+    });
+    add("embedding backward", shape, size + (2 * vocabulary + time) * channels, 0, 1,
+        [=, b = batch, t = time](CpuStream& stream) {
+          embedding_backward(stream, {.batch = b,
+                                      .time = t,
+                                      .channels = channels,
+                                      .vocabulary = vocabulary,
+                                      .dwte = at(dwte),
+                                      .dwpe = at(dwpe),
+                                      .head = at(wte),
+                                      .dx = at(x),
+                                      .tokens = tokens->view()});
+        });
+  }
+
+  // The bias gradients of a layer: of qkv, the two projections and the wide half of the MLP.
+  void column_sums() {
+    const int64_t rows = model_.rows();
+    for (const int64_t factor : {int64_t{1}, int64_t{3}, int64_t{4}}) {
+      const int64_t columns = factor * model_.channels();
+      const Floats in = normal(rows * columns, 1);
+      const Floats out = normal(columns, 2);
+      add("column sum", rows_by_columns(rows, columns), rows * columns, 0,
+          (factor == 1 ? 2 : 1) * model_.layers, [=](CpuStream& stream) {
+            column_sum(stream, {.rows = rows, .columns = columns, .out = at(out), .in = at(in)});
+          });
+    }
+  }
+
+  void parameters() {
+    const int64_t size = model_.parameters();
+    const Floats p = normal(size, 1);
+    const Floats m = normal(size, 2);
+    const Floats v = normal(size, 3);
+    const Floats g = normal(size, 4);
+    for (float& value : at(v)) {
+      value *= value;
+    }
+    const auto norm = std::make_shared<CpuBuffer<double>>(1);
+    const auto step = std::make_shared<CpuBuffer<AdamWStep>>(1);
+    step->view()[0] = {.learning_rate = 1e-3F};
+    const std::string shape = fmt::format("{}", size);
+    add("squared norm", shape, size, 0, 1,
+        [=](CpuStream& stream) { squared_norm(stream, {.out = norm->view(), .x = at(g)}); });
+    add("adamw", shape, 7 * size, 0, 1, [=](CpuStream& stream) {
+      adamw(
+          stream,
+          {.parameters = at(p), .m = at(m), .v = at(v), .gradients = at(g), .step = step->view()});
+    });
+    add("add into", shape, 3 * size, 0, 0,
+        [=](CpuStream& stream) { add_into(stream, at(m), at(g)); });
+  }
+
+  std::vector<OpCase> take() { return std::move(cases_); }
+
+ private:
+  void add(std::string name, std::string shape, int64_t floats, int64_t flop, int64_t calls,
+           std::function<void(CpuStream&)> op) {
+    cases_.push_back({std::move(name), std::move(shape), floats * kFloat, flop, calls,
+                      [op = std::move(op), stream = stream_]() mutable { op(stream); }});
+  }
+
+  OpBenchModel model_;
+  CpuStream stream_;
+  std::vector<OpCase> cases_;
+};
+
+}  // namespace
+
+int64_t OpBenchModel::parameters() const {
+  const int64_t c = channels();
+  return (padded_vocabulary + attention.time) * c + layers * (12 * c * c + 13 * c) + 2 * c;
+}
+
+OpBenchModel op_bench_model(std::string_view name) {
+  if (name == "char-cpu") {
+    return {{.batch = 6, .time = 64, .heads = 4, .head_dim = 32}, 4, 65, 80};
+  }
+  if (name == "char") {
+    return {{.batch = 16, .time = 256, .heads = 6, .head_dim = 64}, 6, 65, 80};
+  }
+  if (name == "124m") {
+    return {{.batch = 1, .time = 1024, .heads = 12, .head_dim = 64}, 12, 50257, 50304};
+  }
+  throw UsageError("--model {}: the models are char-cpu, char and 124m", name);
+}
+
+std::vector<OpCase> op_cases(const OpBenchModel& model, int threads) {
+  CaseList list(model, threads);
+  list.embedding();
+  list.layernorm();
+  list.attention();
+  list.gelu();
+  list.cross_entropy();
+  list.column_sums();
+  list.parameters();
+  return list.take();
+}
+
+}  // namespace lockstep
