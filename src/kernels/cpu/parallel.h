@@ -15,7 +15,7 @@ void parallel_for(int threads, int64_t parts, const Body& body) {
     }
     return;
   }
-  const int team = static_cast<int>(parts < threads ? parts : threads);
+  [[maybe_unused]] const int team = static_cast<int>(parts < threads ? parts : threads);
 #pragma omp parallel for schedule(static) num_threads(team)
   for (int64_t part = 0; part < parts; ++part) {
     body(part);
