@@ -1,5 +1,6 @@
 #include "core/data/shard_header.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 
@@ -25,9 +26,12 @@ using Words = std::array<int32_t, 4>;  // the part of the header that is not zer
 
 std::optional<ShardHeader> read_shard_header(std::span<const std::byte> file,
                                              const std::filesystem::path& path) {
+  if (file.size() < sizeof(int32_t)) {
+    return std::nullopt;
+  }
   Words words{};
   std::memcpy(words.data(), file.data(), std::min(file.size(), sizeof(words)));
-  if (file.size() < sizeof(int32_t) || !looks_like_magic(words[0])) {
+  if (!looks_like_magic(words[0])) {
     return std::nullopt;
   }
   if (words[0] != kMagicUint16 && words[0] != kMagicUint32) {
