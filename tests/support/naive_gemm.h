@@ -33,40 +33,48 @@ struct GemmResult {
   std::vector<Real> pre_activation;
 };
 
-/// The contract of kernels/gemm.h in loops: in double it is the reference, in float the plain
-/// implementation whose error sets the tolerance.
+/// The contract of kernels/gemm.h in loops, in two halves: in double they are the reference, in
+/// float the plain implementation whose error sets the tolerance.
 template <class Real>
-GemmResult<Real> gemm(const GemmOperands& in) {
-  GemmResult<Real> out;
+std::vector<Real> gemm_product(const GemmOperands& in) {
+  std::vector<Real> product;
   for (int64_t i = 0; i < in.m; ++i) {
     for (int64_t j = 0; j < in.n; ++j) {
-      Real value = 0;
+      Real sum = 0;
       for (int64_t p = 0; p < in.k; ++p) {
         const int64_t at_a = in.trans_a == Transpose::kYes ? p * in.m + i : i * in.k + p;
         const int64_t at_b = in.trans_b == Transpose::kYes ? j * in.k + p : p * in.n + j;
-        value += static_cast<Real>(in.a[static_cast<size_t>(at_a)]) *
-                 static_cast<Real>(in.b[static_cast<size_t>(at_b)]);
+        sum += static_cast<Real>(in.a[static_cast<size_t>(at_a)]) *
+               static_cast<Real>(in.b[static_cast<size_t>(at_b)]);
       }
-      const auto at = static_cast<size_t>(i * in.n + j);
-      if (!in.bias.empty()) {
-        value += static_cast<Real>(in.bias[static_cast<size_t>(j)]);
-      }
-      if (!in.residual.empty()) {
-        value += static_cast<Real>(in.residual[at]);
-      }
-      if (in.pre_activation) {
-        out.pre_activation.push_back(value);
-        value = static_cast<Real>(gelu_value(in.gelu, static_cast<double>(value)));
-      }
-      if (!in.gelu_input.empty()) {
-        value *=
-            static_cast<Real>(gelu_derivative(in.gelu, static_cast<double>(in.gelu_input[at])));
-      }
-      if (!in.accumulated.empty()) {
-        value = static_cast<Real>(in.accumulated[at]) + value;
-      }
-      out.c.push_back(value);
+      product.push_back(sum);
     }
+  }
+  return product;
+}
+
+template <class Real>
+GemmResult<Real> gemm_epilogue(const GemmOperands& in, const std::vector<Real>& product) {
+  GemmResult<Real> out;
+  for (size_t at = 0; at < product.size(); ++at) {
+    Real value = product[at];
+    if (!in.bias.empty()) {
+      value += static_cast<Real>(in.bias[at % static_cast<size_t>(in.n)]);
+    }
+    if (!in.residual.empty()) {
+      value += static_cast<Real>(in.residual[at]);
+    }
+    if (in.pre_activation) {
+      out.pre_activation.push_back(value);
+      value = static_cast<Real>(gelu_value(in.gelu, static_cast<double>(value)));
+    }
+    if (!in.gelu_input.empty()) {
+      value *= static_cast<Real>(gelu_derivative(in.gelu, static_cast<double>(in.gelu_input[at])));
+    }
+    if (!in.accumulated.empty()) {
+      value = static_cast<Real>(in.accumulated[at]) + value;
+    }
+    out.c.push_back(value);
   }
   return out;
 }

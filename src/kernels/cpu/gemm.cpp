@@ -126,17 +126,20 @@ void gemm(CpuStream& stream, const Gemm<CpuDevice>& problem) {
         slot, whole_pages(kernels().scratch_size(part_of(whole, plan, task / rectangles, nullptr),
                                                  rectangle_of(whole, plan, task % rectangles))));
   }
-  float* const memory = scratch(sums + slot * plan.tasks());
+  const int64_t workers = std::min<int64_t>(stream.threads(), plan.tasks());
+  float* const memory = scratch(sums + slot * workers);
 
-  parallel_for(stream.threads(), plan.tasks(), [&](int64_t task) {
-    const GemmRectangle rectangle = rectangle_of(whole, plan, task % rectangles);
-    float* const own = memory + sums + task * slot;
-    if (plan.k_parts == 1) {
-      kernels().rectangle(whole, rectangle, own);
-    } else {
-      const int64_t part = task / rectangles;
-      kernels().rectangle(part_of(whole, plan, part, memory + part * whole.m * whole.n), rectangle,
-                          own);
+  parallel_for(stream.threads(), workers, [&](int64_t worker) {
+    float* const own = memory + sums + worker * slot;
+    for (int64_t task = worker; task < plan.tasks(); task += workers) {
+      const GemmRectangle rectangle = rectangle_of(whole, plan, task % rectangles);
+      if (plan.k_parts == 1) {
+        kernels().rectangle(whole, rectangle, own);
+      } else {
+        const int64_t part = task / rectangles;
+        kernels().rectangle(part_of(whole, plan, part, memory + part * whole.m * whole.n),
+                            rectangle, own);
+      }
     }
   });
   if (plan.k_parts > 1) {

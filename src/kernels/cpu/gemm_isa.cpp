@@ -4,18 +4,28 @@
 #include "kernels/cpu/gemm_tile.h"
 #include "kernels/cpu/simd_math.h"
 
-// A product by blocks (Goto and van de Geijn, 2008): b is packed once into panels as wide as a
-// tile, a block of rows of a stays in the second-level cache while the panels pass by, and each
-// tile of c is summed up in registers. Blocks of k beyond the first go on from sums kept in
-// scratch, never in c: c is written once, by the epilogue.
+// A product by blocks (Goto and van de Geijn, 2008), with three changes that the shapes of a GPT
+// ask for. a is read where it lies: a tile is so wide that broadcasting from memory is free. b is
+// read where it lies when few rows would pay for its packing. And c is never a store of unfinished
+// sums unless nothing follows the product: those of a long k are kept in scratch.
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// Longest run of k that one tile is summed over: a panel of b then fits the second-level cache.
-constexpr int64_t kBlockK = 768;
-// Elements of a in a block of rows, and of packed b.
+// The sizes were chosen by gemm_bench on the shapes of its models, on a Zen 4 core with 32 KiB and
+// 1 MiB of cache; from half to twice each, times change by a few percent.
+//
+// Longest run of k that one tile is summed over.
+constexpr int64_t kBlockK = 512;
+// Elements of a that stay in the second-level cache while the panels of b pass by.
 constexpr int64_t kBlockA = 64 * 1024;
-constexpr int64_t kBlockB = 2 * 1024 * 1024;
+// Elements of packed b: where a row of tiles passes over b it has to stay in the second-level
+// cache, where a panel passes over the rows of a the third level does.
+constexpr int64_t kBlockBNear = 192 * 1024;
+constexpr int64_t kBlockBFar = 512 * 1024;
+// Elements of c whose unfinished sums are kept.
+constexpr int64_t kBlockC = 1024 * 1024;
+// From this many rows on packing b pays for itself.
+constexpr int64_t kRowsForPacking = 512;
 
 constexpr int64_t smaller(int64_t a, int64_t b) {
   return a < b ? a : b;
@@ -26,58 +36,55 @@ constexpr int64_t larger(int64_t a, int64_t b) {
 constexpr int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
-constexpr int64_t round_up(int64_t a, int64_t b) {
-  return ceil_div(a, b) * b;
-}
 
-// [0, size) cut into `count` pieces whose sizes differ by one at most.
+// [0, size) cut into as few pieces of at most `most` as do; their sizes differ by one at most.
 struct Cut {
-  int64_t size;
-  int64_t count;
+  int64_t size = 0;
+  int64_t count = 1;
+
   int64_t begin(int64_t piece) const { return piece * size / count; }
   int64_t length(int64_t piece) const { return begin(piece + 1) - begin(piece); }
   int64_t longest() const { return ceil_div(size, count); }
 };
 constexpr Cut cut(int64_t size, int64_t most) {
-  return {size, larger(1, ceil_div(size, most))};
+  return {size, larger(1, ceil_div(size, larger(1, most)))};
 }
 
-// How a rectangle is walked. A function of k alone along k: that order decides the bits.
+bool is_plain(const GemmEpilogue& epilogue) {
+  return epilogue.bias == nullptr && epilogue.residual == nullptr &&
+         epilogue.pre_activation == nullptr && epilogue.gelu_input == nullptr &&
+         !epilogue.accumulate;
+}
+
+// How a rectangle is walked. Along k it is a function of k alone: that order decides the bits.
 struct Blocks {
+  bool a_by_columns;  // the columns of a are contiguous, not its rows
+  bool packs_b;
+  bool plain;       // nothing follows the product
+  bool keeps_sums;  // k has several blocks
   Cut k;
-  Cut rows;
-  int64_t columns;         // of c in one pass, but for the last
-  int64_t packed_columns;  // the same in packed form
-  bool pack_a;
+  Cut columns;         // in tiles
+  Cut strips;          // rows whose sums are kept at a time
+  int64_t block_rows;  // rows of a that the panels of b pass over
 
   Blocks(const GemmProduct& product, const GemmRectangle& rectangle)
-      : k(cut(product.k, kBlockK)),
-        rows(cut(rectangle.row_end - rectangle.row,
-                 larger(1, kBlockA / (larger(1, k.longest()) * kTileRows)) * kTileRows)),
-        pack_a(product.a.row == 1 && product.a.column != 1) {
-    const int64_t fitting = kBlockB / (larger(1, product.k) * kTileColumns) * kTileColumns;
-    columns = smaller(rectangle.column_end - rectangle.column, larger(fitting, kTileColumns));
-    packed_columns = round_up(columns, kLanes);
+      : a_by_columns(product.a.column != 1),
+        plain(is_plain(product.epilogue)),
+        k(cut(product.k, kBlockK)) {
+    const int64_t rows = rectangle.row_end - rectangle.row;
+    const int64_t depth = larger(1, k.longest());
+    packs_b = product.b.column != 1 || product.n % kLanes != 0 || rows >= kRowsForPacking;
+    keeps_sums = k.count > 1;
+    columns = cut(ceil_div(rectangle.column_end - rectangle.column, kTileColumns),
+                  (a_by_columns ? kBlockBFar : kBlockBNear) / (depth * kTileColumns));
+    block_rows = a_by_columns ? larger(kTileRows, kBlockA / depth / kTileRows * kTileRows) : rows;
+    strips = cut(rows, keeps_sums ? kBlockC / longest_columns() : rows);
   }
-};
 
-// The parts of the scratch memory.
-struct Scratch {
-  float* b;
-  float* a;
-  float* sums;
-  int64_t size;
-
-  Scratch(const GemmProduct& product, const Blocks& blocks, float* memory) : b(memory) {
-    const int64_t size_b = product.k * blocks.packed_columns;
-    const int64_t tiles = ceil_div(blocks.rows.longest(), kTileRows) + 1;
-    const int64_t size_a = blocks.pack_a ? tiles * kPackedRows * blocks.k.longest() : 0;
-    const int64_t rows = blocks.k.count > 1 ? blocks.rows.longest() : kTileRows;
-    const int64_t size_sums =
-        rows * (blocks.k.count > 1 ? blocks.packed_columns : int64_t{kTileColumns});
-    a = b + round_up(size_b, kLanes);
-    sums = a + size_a;
-    size = round_up(size_b, kLanes) + size_a + size_sums;
+  int64_t longest_columns() const { return columns.longest() * kTileColumns; }
+  int64_t size_of_b() const { return packs_b ? k.longest() * longest_columns() : 0; }
+  int64_t size_of_sums() const {
+    return keeps_sums ? strips.longest() * longest_columns() : int64_t{kTileRows} * kTileColumns;
   }
 };
 
@@ -116,66 +123,86 @@ inline void finish(const GemmProduct& product, FloatVec value, int64_t at, int64
   store_count(product.c + at, value, count);
 }
 
-bool is_plain(const GemmEpilogue& epilogue) {
-  return epilogue.bias == nullptr && epilogue.residual == nullptr &&
-         epilogue.pre_activation == nullptr && epilogue.gelu_input == nullptr &&
-         !epilogue.accumulate;
-}
-
-// One block of rows and columns of c against all of k.
-struct BlockOfC {
-  int64_t row;
-  int64_t rows;
-  int64_t column;
-  int64_t columns;
+// A block of c against one block of k.
+struct Block {
+  int64_t row = 0;
+  int64_t rows = 0;
+  int64_t column = 0;
+  int64_t columns = 0;
+  int64_t kb = 0;
+  const float* packed_b = nullptr;
+  float* sums = nullptr;  // of the block, or of one tile when none are kept
+  int64_t sums_stride = 0;
 };
 
-void block_product(const GemmProduct& product, const Blocks& blocks, const Scratch& scratch,
-                   const BlockOfC& block) {
+// The tile whose first element in the block is (i, j).
+void tile_product(const GemmProduct& product, const Blocks& blocks, const Block& block, int64_t i,
+                  int64_t rows, int64_t j) {
+  const int64_t p = blocks.k.begin(block.kb);
+  const int64_t depth = blocks.k.length(block.kb);
+  const int64_t columns = smaller(kTileColumns, block.columns - j);
+  const int64_t vecs = ceil_div(columns, kLanes);
+  const int64_t at = (block.row + i) * product.n + block.column + j;
+  const bool direct = blocks.plain && columns == vecs * kLanes;
+  TileArgs args;
+  args.k = depth;
+  args.a = product.a.data + (block.row + i) * product.a.row + p * product.a.column;
+  args.a_stride = blocks.a_by_columns ? product.a.column : product.a.row;
+  args.b = blocks.packs_b ? block.packed_b + j * depth
+                          : product.b.data + p * product.b.row + block.column + j;
+  args.b_stride = blocks.packs_b ? vecs * kLanes : product.b.row;
+  args.out = direct              ? product.c + at
+             : blocks.keeps_sums ? block.sums + i * block.sums_stride + j
+                                 : block.sums;
+  args.out_stride = direct ? product.n : block.sums_stride;
+  args.add = block.kb > 0;
+  tile_kernel(rows, vecs, blocks.a_by_columns)(args);
+  if (direct || block.kb + 1 < blocks.k.count) {
+    return;
+  }
+  for (int64_t r = 0; r < rows; ++r) {
+    for (int64_t v = 0; v < columns; v += kLanes) {
+      finish(product, load(args.out + r * args.out_stride + v), at + r * product.n + v,
+             block.column + j + v, columns - v);
+    }
+  }
+}
+
+void block_product(const GemmProduct& product, const Blocks& blocks, const Block& block) {
   const Cut tiles = cut(block.rows, kTileRows);
-  const int64_t packed_columns = round_up(block.columns, kLanes);
-  const bool keeps_sums = blocks.k.count > 1;
-  const bool plain = is_plain(product.epilogue);
-  for (int64_t kb = 0; kb < blocks.k.count; ++kb) {
-    const int64_t p = blocks.k.begin(kb);
-    const int64_t depth = blocks.k.length(kb);
-    const bool last = kb + 1 == blocks.k.count;
-    const float* a = product.a.data + block.row * product.a.row + p * product.a.column;
-    if (blocks.pack_a) {
+  const int64_t panels = ceil_div(block.columns, kTileColumns);
+  if (blocks.a_by_columns) {
+    for (int64_t j = 0; j < panels; ++j) {
       for (int64_t t = 0; t < tiles.count; ++t) {
-        pack_a_tile(scratch.a + t * kPackedRows * depth, a + tiles.begin(t), product.a.column,
-                    tiles.length(t), depth);
+        tile_product(product, blocks, block, tiles.begin(t), tiles.length(t), j * kTileColumns);
       }
     }
-    const float* b = scratch.b + p * packed_columns;
-    for (int64_t j = 0; j < block.columns; j += kTileColumns) {
-      const int64_t columns = smaller(kTileColumns, block.columns - j);
-      const int64_t vecs = ceil_div(columns, kLanes);
-      for (int64_t t = 0; t < tiles.count; ++t) {
-        const int64_t i = tiles.begin(t);
-        const int64_t rows = tiles.length(t);
-        const bool direct = plain && !keeps_sums && columns == vecs * kLanes;
-        const int64_t at = (block.row + i) * product.n + block.column + j;
-        TileArgs args;
-        args.k = depth;
-        args.a = blocks.pack_a ? scratch.a + t * kPackedRows * depth : a + i * product.a.row;
-        args.a_stride = blocks.pack_a ? kPackedRows : product.a.row;
-        args.b = b;
-        args.out =
-            direct ? product.c + at : scratch.sums + (keeps_sums ? i * packed_columns + j : 0);
-        args.out_stride = direct ? product.n : keeps_sums ? packed_columns : kTileColumns;
-        args.add = kb > 0;
-        tile_kernel(rows, vecs, blocks.pack_a)(args);
-        if (last && !direct) {
-          for (int64_t r = 0; r < rows; ++r) {
-            for (int64_t v = 0; v < columns; v += kLanes) {
-              finish(product, load(args.out + r * args.out_stride + v), at + r * product.n + v,
-                     block.column + j + v, columns - v);
-            }
-          }
-        }
+  } else {
+    for (int64_t t = 0; t < tiles.count; ++t) {
+      for (int64_t j = 0; j < panels; ++j) {
+        tile_product(product, blocks, block, tiles.begin(t), tiles.length(t), j * kTileColumns);
       }
-      b += vecs * kLanes * depth;
+    }
+  }
+}
+
+// A strip of rows and columns of c against all of k. `strip.packed_b` is `packed_b`.
+void strip_product(const GemmProduct& product, const Blocks& blocks, const Block& strip,
+                   float* packed_b) {
+  const Cut rows = cut(strip.rows, blocks.block_rows);
+  for (int64_t kb = 0; kb < blocks.k.count; ++kb) {
+    if (blocks.packs_b) {
+      const float* const b =
+          product.b.data + blocks.k.begin(kb) * product.b.row + strip.column * product.b.column;
+      pack_b(packed_b, b, product.b.row, product.b.column, blocks.k.length(kb), strip.columns);
+    }
+    for (int64_t r = 0; r < rows.count; ++r) {
+      Block block = strip;
+      block.kb = kb;
+      block.row += rows.begin(r);
+      block.rows = rows.length(r);
+      block.sums += blocks.keeps_sums ? rows.begin(r) * strip.sums_stride : 0;
+      block_product(product, blocks, block);
     }
   }
 }
@@ -183,24 +210,24 @@ void block_product(const GemmProduct& product, const Blocks& blocks, const Scrat
 }  // namespace
 
 int64_t gemm_scratch_size(const GemmProduct& product, const GemmRectangle& rectangle) {
-  return Scratch(product, Blocks(product, rectangle), nullptr).size;
+  const Blocks blocks(product, rectangle);
+  return blocks.size_of_b() + blocks.size_of_sums();
 }
 
 void gemm_rectangle(const GemmProduct& product, const GemmRectangle& rectangle, float* scratch) {
   const Blocks blocks(product, rectangle);
-  const Scratch parts(product, blocks, scratch);
-  for (int64_t column = rectangle.column; column < rectangle.column_end; column += blocks.columns) {
-    const int64_t columns = smaller(blocks.columns, rectangle.column_end - column);
-    for (int64_t kb = 0; kb < blocks.k.count; ++kb) {
-      const int64_t p = blocks.k.begin(kb);
-      pack_b(parts.b + p * round_up(columns, kLanes),
-             product.b.data + p * product.b.row + column * product.b.column, product.b.row,
-             product.b.column, blocks.k.length(kb), columns);
-    }
-    for (int64_t block = 0; block < blocks.rows.count; ++block) {
-      block_product(
-          product, blocks, parts,
-          {rectangle.row + blocks.rows.begin(block), blocks.rows.length(block), column, columns});
+  Block strip;
+  strip.packed_b = scratch;
+  strip.sums = scratch + blocks.size_of_b();
+  strip.sums_stride = blocks.keeps_sums ? blocks.longest_columns() : int64_t{kTileColumns};
+  for (int64_t s = 0; s < blocks.strips.count; ++s) {
+    strip.row = rectangle.row + blocks.strips.begin(s);
+    strip.rows = blocks.strips.length(s);
+    for (int64_t j = 0; j < blocks.columns.count; ++j) {
+      strip.column = rectangle.column + blocks.columns.begin(j) * kTileColumns;
+      strip.columns =
+          smaller(blocks.columns.length(j) * kTileColumns, rectangle.column_end - strip.column);
+      strip_product(product, blocks, strip, scratch);
     }
   }
 }

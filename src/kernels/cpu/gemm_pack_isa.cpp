@@ -31,11 +31,19 @@ inline void transpose_blocks(FloatVec (&square)[kLanes]) {
   }
 }
 
-// One vector's worth of columns of a panel, from b stored by columns.
-void pack_columns_by_transposing(float* to, int64_t to_stride, const float* b, int64_t column,
-                                 int64_t depth, int64_t columns) {
+constexpr int64_t smaller(int64_t a, int64_t b) {
+  return a < b ? a : b;
+}
+
+constexpr int64_t width_of_panel(int64_t rest) {
+  return rest <= kLanes ? kLanes : kTileColumns;
+}
+
+// b stored by columns: up to kLanes columns of a panel.
+void pack_transposed(float* to, int64_t to_stride, const float* b, int64_t column, int64_t depth,
+                     int64_t columns) {
   for (int64_t p = 0; p < depth; p += kLanes) {
-    const int64_t count = depth - p < kLanes ? depth - p : int64_t{kLanes};
+    const int64_t count = smaller(kLanes, depth - p);
     FloatVec square[kLanes];
     if (count == kLanes && columns == kLanes) {
 #pragma GCC unroll 16
@@ -58,43 +66,45 @@ void pack_columns_by_transposing(float* to, int64_t to_stride, const float* b, i
   }
 }
 
-// The same from b stored by rows.
-void pack_columns(float* to, int64_t to_stride, const float* b, int64_t row, int64_t depth,
-                  int64_t columns) {
-  if (columns == kLanes) {
+// b stored by rows: `depth` rows of one panel, `rest` columns of which exist.
+void pack_rows(float* to, const float* b, int64_t row, int64_t depth, int64_t rest) {
+  if (rest >= kTileColumns) {
     for (int64_t p = 0; p < depth; ++p) {
-      store(to + p * to_stride, load(b + p * row));
+      for (int v = 0; v < kTileVecs; ++v) {
+        store(to + p * kTileColumns + v * kLanes, load(b + p * row + v * kLanes));
+      }
     }
-  } else {
-    for (int64_t p = 0; p < depth; ++p) {
-      store(to + p * to_stride, load_first(b + p * row, columns));
+    return;
+  }
+  const int64_t width = width_of_panel(rest);
+  for (int64_t p = 0; p < depth; ++p) {
+    for (int64_t j = 0; j < width; j += kLanes) {
+      const int64_t count = smaller(kLanes, rest - j);
+      store(to + p * width + j, load_first(b + p * row + j, count));
     }
   }
 }
 
 }  // namespace
 
-void pack_a_tile(float* to, const float* a, int64_t stride, int64_t rows, int64_t depth) {
-  for (int64_t i = 0; i < rows; i += kLanes) {
-    pack_columns(to + i, kPackedRows, a + i, stride, depth,
-                 rows - i < kLanes ? rows - i : int64_t{kLanes});
-  }
-}
-
 void pack_b(float* to, const float* b, int64_t row, int64_t column, int64_t depth,
             int64_t columns) {
-  for (int64_t panel = 0; panel < columns; panel += kTileColumns) {
-    const int64_t rest = columns - panel;
-    const int64_t width = rest <= kLanes ? kLanes : kTileColumns;
-    for (int64_t j = 0; j < width; j += kLanes) {
-      const int64_t count = rest - j < kLanes ? rest - j : int64_t{kLanes};
-      if (column == 1) {
-        pack_columns(to + j, width, b + panel + j, row, depth, count);
-      } else {
-        pack_columns_by_transposing(to + j, width, b + (panel + j) * column, column, depth, count);
+  if (column == 1) {
+    // A few rows at a time, each from end to end while its page is at hand.
+    constexpr int64_t kRun = 16;
+    for (int64_t p = 0; p < depth; p += kRun) {
+      for (int64_t j = 0; j < columns; j += kTileColumns) {
+        const int64_t rest = columns - j;
+        pack_rows(to + j * depth + p * width_of_panel(rest), b + p * row + j, row,
+                  smaller(kRun, depth - p), rest);
       }
     }
-    to += width * depth;
+    return;
+  }
+  for (int64_t j = 0; j < columns; j += kLanes) {
+    const int64_t panel = j / kTileColumns * kTileColumns;
+    pack_transposed(to + panel * depth + j % kTileColumns, width_of_panel(columns - panel),
+                    b + j * column, column, depth, smaller(kLanes, columns - j));
   }
 }
 

@@ -15,14 +15,14 @@ inline constexpr int kTileRows = 6;
 inline constexpr int kTileVecs = 2;
 inline constexpr int kTileColumns = kTileVecs * kLanes;
 
-/// The operands of a tile. `b` is packed: for each p the tile's columns, zeros in columns that do
-/// not exist. The sums start from `out` when `add` is set, else from zero; they are added up in the
-/// order of p whatever the tile's size.
+/// The operands of a tile. out = a · b, or out + a · b when `add` is set; each sum is made from
+/// zero in the order of p, whatever the tile's size, and finished before it is added.
 struct TileArgs {
   int64_t k = 0;
   const float* a = nullptr;
   int64_t a_stride = 0;  ///< between rows of a, or between columns when those are contiguous
   const float* b = nullptr;
+  int64_t b_stride = 0;  ///< between rows of b
   float* out = nullptr;
   int64_t out_stride = 0;
   bool add = false;

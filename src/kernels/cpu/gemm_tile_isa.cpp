@@ -38,13 +38,17 @@ struct RowPointers {
   }
 };
 
+constexpr int kLineFloats = 16;
+// Rows of b, and columns of a, that are asked for ahead: strides of a page or more defeat the
+// processor's own prefetching.
+constexpr int kAhead = 8;
+
+// Asks for the lines of the output while the sums are being made.
 template <int kRows, int kVecs>
-inline void start_sums(FloatVec (&sum)[kRows][kVecs], const TileArgs& args) {
-#pragma GCC unroll 16
+inline void prefetch_output(const TileArgs& args) {
   for (int i = 0; i < kRows; ++i) {
-#pragma GCC unroll 4
-    for (int v = 0; v < kVecs; ++v) {
-      sum[i][v] = args.add ? load(args.out + i * args.out_stride + v * kLanes) : FloatVec{};
+    for (int j = 0; j < kVecs * kLanes; j += kLineFloats) {
+      __builtin_prefetch(args.out + i * args.out_stride + j, 1);
     }
   }
 }
@@ -55,12 +59,25 @@ inline void store_sums(const FloatVec (&sum)[kRows][kVecs], const TileArgs& args
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVecs; ++v) {
-      store(args.out + i * args.out_stride + v * kLanes, sum[i][v]);
+      float* const out = args.out + i * args.out_stride + v * kLanes;
+      store(out, args.add ? load(out) + sum[i][v] : sum[i][v]);
     }
   }
 }
 
-template <int kRows, int kVecs>
+// One row of b: loaded for the tile, asked for ahead.
+template <int kVecs>
+inline void next_row(FloatVec (&row)[kVecs], const float* b, int64_t stride) {
+#pragma GCC unroll 4
+  for (int v = 0; v < kVecs; ++v) {
+    row[v] = load(b + v * kLanes);
+  }
+  for (int j = 0; j < kVecs * kLanes; j += kLineFloats) {
+    __builtin_prefetch(b + kAhead * stride + j);
+  }
+}
+
+template <int kVecs>
 inline void add_row(FloatVec (&sum)[kVecs], float a, const FloatVec (&b)[kVecs]) {
   const FloatVec factor = broadcast(a);
 #pragma GCC unroll 4
@@ -71,20 +88,17 @@ inline void add_row(FloatVec (&sum)[kVecs], float a, const FloatVec (&b)[kVecs])
 
 template <int kRows, int kVecs>
 void product_a_by_rows(const TileArgs& args) {
-  FloatVec sum[kRows][kVecs];
-  start_sums<kRows, kVecs>(sum, args);
+  prefetch_output<kRows, kVecs>(args);
+  FloatVec sum[kRows][kVecs] = {};
   const RowPointers<kRows> a(args.a, args.a_stride);
   const float* b = args.b;
   for (int64_t p = 0; p < args.k; ++p) {
     FloatVec b_row[kVecs];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVecs; ++v) {
-      b_row[v] = load(b + v * kLanes);
-    }
-    b += kVecs * kLanes;
+    next_row<kVecs>(b_row, b, args.b_stride);
+    b += args.b_stride;
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
-      add_row<kRows, kVecs>(sum[i], a.at(i, p), b_row);
+      add_row<kVecs>(sum[i], a.at(i, p), b_row);
     }
   }
   store_sums<kRows, kVecs>(sum, args);
@@ -92,20 +106,18 @@ void product_a_by_rows(const TileArgs& args) {
 
 template <int kRows, int kVecs>
 void product_a_by_columns(const TileArgs& args) {
-  FloatVec sum[kRows][kVecs];
-  start_sums<kRows, kVecs>(sum, args);
+  prefetch_output<kRows, kVecs>(args);
+  FloatVec sum[kRows][kVecs] = {};
   const float* a = args.a;
   const float* b = args.b;
   for (int64_t p = 0; p < args.k; ++p) {
     FloatVec b_row[kVecs];
-#pragma GCC unroll 4
-    for (int v = 0; v < kVecs; ++v) {
-      b_row[v] = load(b + v * kLanes);
-    }
-    b += kVecs * kLanes;
+    next_row<kVecs>(b_row, b, args.b_stride);
+    __builtin_prefetch(a + kAhead * args.a_stride);
+    b += args.b_stride;
 #pragma GCC unroll 16
     for (int i = 0; i < kRows; ++i) {
-      add_row<kRows, kVecs>(sum[i], a[i], b_row);
+      add_row<kVecs>(sum[i], a[i], b_row);
     }
     a += args.a_stride;
   }
