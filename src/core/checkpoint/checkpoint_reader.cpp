@@ -42,7 +42,7 @@ fs::path resolve(const fs::path& path) {
 
 CheckpointReader::CheckpointReader(const fs::path& path)
     : path_(resolve(path)), manifest_(std::make_shared<const Manifest>(read_manifest(path_))) {
-  TensorFileReader(path_, *manifest_);  // throws when it is missing or another save's
+  const TensorFileReader checked(path_, *manifest_);  // throws when missing or another save's
   for (const ManifestTensor& tensor : manifest_->tensors) {
     tensors_.push_back({tensor.name, tensor.shape, tensor.elements});
   }

@@ -154,7 +154,8 @@ CheckpointStore::CheckpointStore(fs::path out_dir, int64_t keep)
                      out_dir_.string());
   }
   // What a save does first, so that a folder that cannot be written is told before any work.
-  SavingFolder(transient_folder(out_dir_, TransientKind::kSaving, step_folder_name(0)));
+  const fs::path probe = transient_folder(out_dir_, TransientKind::kSaving, step_folder_name(0));
+  { const SavingFolder created_and_removed(probe); }
   clean_transient_folders(out_dir_);
   ::unlink((out_dir_ / kLatestTemporary).c_str());  // as replace_file names it
   std::vector<std::string> ignored;                 // newest() reports damaged ones
@@ -167,7 +168,7 @@ fs::path CheckpointStore::save(const TrainingState& state,
   LOCKSTEP_CHECK(state.step >= 0, "step {}", state.step);
   check_tensors(tensors);
   const std::string name = step_folder_name(state.step);
-  const fs::path place = out_dir_ / name;
+  fs::path place = out_dir_ / name;
   const int64_t needed = tensor_bytes(tensors) + kDescriptionBytes;
   std::optional<fs::path> replaced;
   try {
@@ -209,7 +210,7 @@ void CheckpointStore::remove_old(const fs::path& just_saved) const {
   try {
     std::vector<std::string> ignored;  // what cannot be read is not ours to remove
     const std::vector<ListedCheckpoint> found = list_checkpoints(out_dir_, &ignored);
-    for (size_t i = static_cast<size_t>(keep_); i < found.size(); ++i) {
+    for (auto i = static_cast<size_t>(keep_); i < found.size(); ++i) {
       if (found[i].path != just_saved) {
         remove_checkpoint(found[i].path);
       }

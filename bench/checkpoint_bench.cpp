@@ -1,0 +1,86 @@
+// Saving and loading speed beside what the disk does with plain writes of the same bytes.
+#include <fcntl.h>
+#include <fmt/core.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "core/base/clock.h"
+#include "core/base/command_line.h"
+#include "core/base/file.h"
+#include "core/base/random.h"
+#include "core/checkpoint/checkpoint_store.h"
+
+namespace lockstep {
+namespace {
+
+namespace fs = std::filesystem;
+
+double write_plainly(const fs::path& path, std::span<const float> data) {
+  fs::remove(path);
+  const auto start = Clock::now();
+  const UniqueFd fd = open_file(path, O_WRONLY | O_CREAT | O_EXCL);
+  write_all(fd.get(), std::as_bytes(data), path);
+  sync_file(fd.get(), path);
+  return seconds_since(start);
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+int run(int argc, char** argv) {
+  int64_t mebibytes = 1024;
+  int64_t repeats = 5;
+  std::string folder = ".";
+  CommandLine cli("checkpoint_bench", "Times a save and a load beside plain write + fsync.");
+  cli.option("--mebibytes", &mebibytes, "Size of the checkpoint").at_least(1);
+  cli.option("--repeats", &repeats, "Rounds; the medians are shown").at_least(1);
+  cli.option("--folder", &folder, "Where to write; what is written is removed");
+  if (!cli.parse(argc, argv)) {
+    return 0;
+  }
+  std::vector<float> data(static_cast<size_t>(mebibytes) << 18);
+  for (size_t i = 0; i < data.size(); ++i) {
+    data[i] = static_cast<float>(philox(1, 2, i)[0]);
+  }
+  const fs::path work = fs::path(folder) / fmt::format("checkpoint_bench_{}", ::getpid());
+  std::vector<double> plain;
+  std::vector<double> save;
+  std::vector<double> load;
+  {
+    CheckpointStore store(work, 1);
+    TrainingState state;
+    std::vector<float> loaded(data.size());
+    for (int64_t round = 0; round < repeats; ++round) {
+      plain.push_back(write_plainly(work / "plain", data));
+      state.step = round;
+      auto start = Clock::now();
+      const fs::path place =
+          store.save(state, {{"data", {static_cast<int64_t>(data.size())}, data}});
+      save.push_back(seconds_since(start));
+      start = Clock::now();
+      CheckpointReader(place).read([&loaded](const auto& /*tensor*/) { return std::span(loaded); });
+      load.push_back(seconds_since(start));
+    }
+  }
+  fs::remove_all(work);
+  const double gigabytes = static_cast<double>(data.size() * sizeof(float)) / 1e9;
+  fmt::print("{:>24}  {:>8}  {:>8}\n", "", "seconds", "GB/s");
+  for (const auto& [name, times] : {std::pair("write + fsync", plain), std::pair("save", save),
+                                    std::pair("load (cached)", load)}) {
+    fmt::print("{:>24}  {:>8.3f}  {:>8.2f}\n", name, median(times), gigabytes / median(times));
+  }
+  return 0;
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int argc, char** argv) {
+  return lockstep::run_main("checkpoint_bench", lockstep::run, argc, argv);
+}
