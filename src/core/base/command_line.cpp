@@ -274,6 +274,10 @@ void CommandLine::Impl::read_config(const std::string& path) {
       throw UsageError("{} is given twice; give it once", where);
     }
     seen.push_back(entry);
+    if (item.inputs.size() != 1 && !entry->is_list()) {
+      throw UsageError("{} has {} values; give one (text with spaces or commas needs quotes)",
+                       where, item.inputs.size());
+    }
     if (entry->cli->count() == 0) {
       entry->assign(where, item.inputs);
     }

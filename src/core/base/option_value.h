@@ -27,6 +27,7 @@ struct OptionValue {
   bool given = false;
 
   bool is_flag() const { return std::holds_alternative<bool*>(target); }
+  bool is_list() const { return std::holds_alternative<std::vector<std::string>*>(target); }
   bool is_text() const { return std::holds_alternative<std::string*>(target); }
   bool is_number() const {
     return std::holds_alternative<int64_t*>(target) || std::holds_alternative<double*>(target);

@@ -4,6 +4,7 @@
 #include <span>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/device/view.h"
 #include "core/model/decoder.h"
 #include "core/model/sampling.h"

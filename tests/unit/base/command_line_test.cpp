@@ -228,6 +228,9 @@ TEST(CommandLine, NamesFileKeyAndNearestKey) {
   EXPECT_THAT(config_error("n-layer = 0\n"), HasSubstr(".toml: n-layer is 0; it must be at least"));
   EXPECT_THAT(config_error("n-layer = 1\ndevice = 'cpu'\nn_layer = 2\n"),
               HasSubstr("n_layer is given twice"));
+  EXPECT_THAT(config_error("n-layer = 1\nn-layer = 2\n"), HasSubstr("n-layer has 2 values"));
+  EXPECT_THAT(config_error("prompt = a b\n"),
+              HasSubstr("prompt has 2 values; give one (text with spaces or commas needs quotes)"));
   EXPECT_THAT(config_error("n-layer 4\n"), HasSubstr("unknown key 'n-layer 4'"));
   EXPECT_THAT(config_error("\nprompt = \"a\\nb\"\n"), HasSubstr(".toml:2: escapes like \\n"));
   EXPECT_EQ(error_of({"--config", "/nonexistent/x.toml"}),
