@@ -72,10 +72,10 @@ TEST(Gpt, AccumulatesFinishedMicroGradients) {
   const GptConfig config = small();
   TinyGpt<CpuDevice> gpt(config, 2, 33);
   CpuStream stream(2);
-  const auto batch = [&](int half) {
-    const std::vector<int32_t> tokens = formula_tokens("tokens", config.vocab_size, 4 * 33 + 1);
-    const auto begin = tokens.begin() + static_cast<int64_t>(half) * 2 * 33;
-    gpt.set_batch({begin, begin + 2 * 33}, {begin + 1, begin + 2 * 33 + 1});
+  const auto batch = [&](int64_t half) {
+    const std::vector<int32_t> tokens = formula_tokens("tokens", config.vocab_size, 2 * 66 + 1);
+    const auto begin = tokens.begin() + half * 66;
+    gpt.set_batch({begin, begin + 66}, {begin + 1, begin + 67});
   };
   batch(0);
   const std::vector<float> first = gradients_after(gpt, stream);
@@ -161,14 +161,14 @@ TEST(Gpt, StartsAtTheLossOfAUniformGuess) {
 TEST(Gpt, LearnsOneBatchByHeart) {
   const GptConfig config = {
       .vocab_size = 32, .block_size = 16, .n_layer = 2, .n_head = 2, .n_embd = 32};
-  constexpr int64_t kBatch = 4;
-  TinyGpt<CpuDevice> gpt(config, kBatch, 16);
+  const int64_t sequences = 4;
+  TinyGpt<CpuDevice> gpt(config, sequences, 16);
   gpt.set_parameters(initial_parameters(gpt.table, 1));
-  std::vector<int32_t> tokens = formula_tokens("tokens", 32, kBatch * 16);
-  for (int32_t b = 0; b < kBatch; ++b) {
+  std::vector<int32_t> tokens = formula_tokens("tokens", 32, sequences * 16);
+  for (int32_t b = 0; b < sequences; ++b) {
     tokens[static_cast<size_t>(b) * 16] = b;  // tells the sequences apart from the first token on
   }
-  gpt.set_batch(tokens, formula_tokens("targets", 32, kBatch * 16));
+  gpt.set_batch(tokens, formula_tokens("targets", 32, sequences * 16));
   Optimizer<CpuDevice> optimizer(gpt.table, {.beta2 = 0.99, .weight_decay = 0.0});
   CpuStream stream(1);
   const float start = gpt.evaluate(stream);
