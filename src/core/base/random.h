@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cmath>
+#include <cstddef>
 #include <cstdint>
 #include <numbers>
 
@@ -38,13 +39,24 @@ constexpr double random_uniform(uint64_t seed, uint64_t stream, uint64_t index) 
   return static_cast<double>(random_bits(seed, stream, index) >> 11) * 0x1.0p-53;
 }
 
-/// Standard normal by Box and Muller's transform.
-inline double random_normal(uint64_t seed, uint64_t stream, uint64_t index) {
+/// Four independent standard normals of one counter, by Box and Muller's transform of two pairs.
+inline std::array<double, 4> random_normals(uint64_t seed, uint64_t stream, uint64_t index) {
   const auto r = philox(seed, stream, index);
-  const double u =
-      (static_cast<double>(r[0]) + 1.0) * 0x1.0p-32;  // (0, 1]: its logarithm is finite
-  const double v = static_cast<double>(r[1]) * 0x1.0p-32;
-  return std::sqrt(-2.0 * std::log(u)) * std::cos(2.0 * std::numbers::pi * v);
+  std::array<double, 4> normals{};
+  for (size_t pair = 0; pair < 4; pair += 2) {
+    // u in (0, 1]: its logarithm is finite
+    const double u = (static_cast<double>(r[pair]) + 1.0) * 0x1.0p-32;
+    const double angle = 2.0 * std::numbers::pi * 0x1.0p-32 * static_cast<double>(r[pair + 1]);
+    const double radius = std::sqrt(-2.0 * std::log(u));
+    normals[pair] = radius * std::cos(angle);
+    normals[pair + 1] = radius * std::sin(angle);
+  }
+  return normals;
+}
+
+/// The first of them, where one is wanted.
+inline double random_normal(uint64_t seed, uint64_t stream, uint64_t index) {
+  return random_normals(seed, stream, index)[0];
 }
 
 }  // namespace lockstep

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kAlignment = 64;    // elements: 256 bytes, the widest access of any device
 constexpr float kInitStddev = 0.02F;  // GPT-2's
-constexpr int64_t kPieceElements = int64_t{1} << 20;  // of the work of a thread
+constexpr int64_t kPieceElements = int64_t{1} << 20;  // a multiple of a draw's four
 
 int64_t elements_of(const std::vector<int64_t>& shape) {
   return std::accumulate(shape.begin(), shape.end(), int64_t{1}, std::multiplies<>());
@@ -82,7 +82,7 @@ void add_layer(Layout& layout, const GptConfig& config, int64_t layer) {
   layout.vector(name("mlp.c_proj.bias"), c, Init::kZero);
 }
 
-/// Fills one piece of one tensor.
+/// A piece of one tensor: the unit of work of a thread.
 struct Piece {
   const ParamSpec* spec;
   int64_t tensor;
@@ -102,6 +102,27 @@ std::vector<Piece> pieces_of(const ParamTable& table) {
     ++tensor;
   }
   return pieces;
+}
+
+/// What initial_value gives element by element, with one draw for four elements.
+void fill_normal(const Piece& piece, uint64_t seed, float* tensor) {
+  for (int64_t first = piece.elements.begin; first < piece.elements.end; first += 4) {
+    const auto draw =
+        random_normals(seed, static_cast<uint64_t>(piece.tensor), static_cast<uint64_t>(first / 4));
+    const int64_t count = std::min<int64_t>(4, piece.elements.end - first);
+    for (int64_t i = 0; i < count; ++i) {
+      tensor[first + i] = static_cast<float>(piece.spec->stddev * draw[static_cast<size_t>(i)]);
+    }
+  }
+}
+
+void fill(const Piece& piece, uint64_t seed, float* tensor) {
+  if (piece.spec->init == Init::kNormal) {
+    fill_normal(piece, seed, tensor);
+    return;
+  }
+  std::fill(tensor + piece.elements.begin, tensor + piece.elements.end,
+            initial_value(*piece.spec, seed, piece.tensor, piece.elements.begin));
 }
 
 }  // namespace
@@ -148,8 +169,10 @@ float initial_value(const ParamSpec& spec, uint64_t seed, int64_t tensor, int64_
     case Init::kOne:
       return 1.0F;
     case Init::kNormal:
-      return static_cast<float>(spec.stddev * random_normal(seed, static_cast<uint64_t>(tensor),
-                                                            static_cast<uint64_t>(index)));
+      return static_cast<float>(
+          spec.stddev *
+          random_normals(seed, static_cast<uint64_t>(tensor),
+                         static_cast<uint64_t>(index / 4))[static_cast<size_t>(index % 4)]);
   }
   return 0.0F;
 }
@@ -157,22 +180,18 @@ float initial_value(const ParamSpec& spec, uint64_t seed, int64_t tensor, int64_
 std::vector<float> initial_parameters(const ParamTable& table, uint64_t seed) {
   std::vector<float> arena(static_cast<size_t>(table.arena_size()));
   const std::vector<Piece> pieces = pieces_of(table);
-  const auto fill = [&](size_t first, size_t stride) {
+  const auto fill_every = [&](size_t stride, size_t first) {
     for (size_t i = first; i < pieces.size(); i += stride) {
-      const Piece& piece = pieces[i];
-      for (int64_t e = piece.elements.begin; e < piece.elements.end; ++e) {
-        arena[static_cast<size_t>(piece.spec->range.begin + e)] =
-            initial_value(*piece.spec, seed, piece.tensor, e);
-      }
+      fill(pieces[i], seed, arena.data() + pieces[i].spec->range.begin);
     }
   };
   const size_t threads =
       std::min<size_t>(std::max(1U, std::thread::hardware_concurrency()), pieces.size());
   std::vector<std::jthread> others;
   for (size_t t = 1; t < threads; ++t) {
-    others.emplace_back(fill, t, threads);
+    others.emplace_back(fill_every, threads, t);
   }
-  fill(0, threads);
+  fill_every(threads, 0);
   others.clear();  // joins
   return arena;
 }

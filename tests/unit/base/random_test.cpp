@@ -14,16 +14,37 @@ TEST(Philox, MatchesTheKnownAnswers) {
 }
 
 TEST(RandomNormal, HasTheMomentsOfTheNormalDistribution) {
-  constexpr int kCount = 200000;
+  const int count = 200000;
   double sum = 0;
   double squares = 0;
-  for (int i = 0; i < kCount; ++i) {
+  for (int i = 0; i < count; ++i) {
     const double x = random_normal(1, 2, static_cast<uint64_t>(i));
     sum += x;
     squares += x * x;
   }
-  EXPECT_NEAR(sum / kCount, 0.0, 0.01);
-  EXPECT_NEAR(squares / kCount, 1.0, 0.01);
+  EXPECT_NEAR(sum / count, 0.0, 0.01);
+  EXPECT_NEAR(squares / count, 1.0, 0.01);
+}
+
+TEST(RandomNormals, AreFourIndependentDrawsOfTheNormalDistribution) {
+  const int count = 100000;
+  std::array<std::array<double, 4>, 4> products{};
+  std::array<double, 4> sums{};
+  for (int i = 0; i < count; ++i) {
+    const auto x = random_normals(1, 2, static_cast<uint64_t>(i));
+    for (size_t a = 0; a < 4; ++a) {
+      sums[a] += x[a];
+      for (size_t b = 0; b < 4; ++b) {
+        products[a][b] += x[a] * x[b];
+      }
+    }
+  }
+  for (size_t a = 0; a < 4; ++a) {
+    EXPECT_NEAR(sums[a] / count, 0.0, 0.015);
+    for (size_t b = 0; b < 4; ++b) {
+      EXPECT_NEAR(products[a][b] / count, a == b ? 1.0 : 0.0, 0.02) << a << " " << b;
+    }
+  }
 }
 
 }  // namespace
