@@ -8,7 +8,9 @@
 #include "core/model/block_impl.h"
 #include "core/model/decoder.h"
 #include "core/model/gpt_tensors.h"
+#include "core/model/head_impl.h"
 #include "core/model/param_table.h"
+#include "core/model/pass_impl.h"
 #include "kernels/attention.h"
 #include "kernels/embedding.h"
 
@@ -30,7 +32,7 @@ struct Decoder<Device>::Impl {
         v_cache(k_cache.size()),
         token_buffer(1) {}
 
-  View<Device, float> at(Range range) { return workspace.view().subview(range); }
+  Pass<Device> pass(Stream& stream) { return {stream, config, {1, 1}, workspace.view()}; }
   View<Device, float> layer_of(Buffer<Device, float>& cache, int64_t layer) {
     const int64_t size = config.block_size * config.n_embd;
     return cache.view().subview({layer * size, (layer + 1) * size});
@@ -39,31 +41,31 @@ struct Decoder<Device>::Impl {
   /// Runs one token at the next position, up to the residual stream behind the last layer.
   void advance(Stream& stream, int32_t token) {
     const auto position = static_cast<int64_t>(window.size());
+    const Pass<Device> forward = pass(stream);
     copy_from_host(stream, token_buffer.view(), &token);
     embedding_forward(stream, EmbeddingForward<Device>{
                                   .batch = 1,
                                   .time = 1,
                                   .channels = config.n_embd,
-                                  .x = at(plan.layer(0).input),
+                                  .x = forward.at(plan.layer(0).input),
                                   .tokens = token_buffer.view(),
                                   .wte = parameters.wte,
                                   .wpe = parameters.wpe.subview(
                                       {position * config.n_embd, (position + 1) * config.n_embd})});
-    BlockPass<Device> pass(stream, config, {1, 1}, workspace.view());
     for (int64_t layer = 0; layer < config.n_layer; ++layer) {
       const auto& block = parameters.blocks[static_cast<size_t>(layer)];
-      const LayerActivations& at_layer = plan.layer(layer);
+      const LayerActivations& kept = plan.layer(layer);
       const bool last = layer + 1 == config.n_layer;
-      pass.attention_input(block, at_layer);
+      attention_input(forward, block, kept);
       attention_decode(stream, AttentionDecode<Device>{.heads = config.n_head,
                                                        .head_dim = config.head_dim(),
                                                        .position = position,
-                                                       .out = at(at_layer.attention_out),
+                                                       .out = forward.at(kept.attention_out),
                                                        .k_cache = layer_of(k_cache, layer),
                                                        .v_cache = layer_of(v_cache, layer),
-                                                       .qkv = at(at_layer.qkv)});
-      pass.attention_output(block, at_layer);
-      pass.mlp_branch(block, at_layer, last ? plan.head().input : at_layer.input);
+                                                       .qkv = forward.at(kept.qkv)});
+      attention_output(forward, block, kept);
+      mlp_forward(forward, block, kept, last ? plan.head().input : kept.input);
     }
     window.push_back(token);
   }
@@ -101,9 +103,9 @@ View<Device, const float> Decoder<Device>::step(typename Device::Stream& stream,
     m.move_window(stream);
   }
   m.advance(stream, token);
-  BlockPass<Device>(stream, m.config, {1, 1}, m.workspace.view())
-      .head(m.parameters.ln_f, m.parameters.wte, m.plan.head());
-  return m.at(m.plan.head().logits).subview({0, m.config.vocab_size});
+  const Pass<Device> pass = m.pass(stream);
+  head_forward(pass, m.parameters.ln_f, m.parameters.wte, m.plan.head());
+  return pass.at(m.plan.head().logits).subview({0, m.config.vocab_size});
 }
 
 }  // namespace lockstep
