@@ -31,7 +31,7 @@ void expect_near(CpuView<const float> logits, const std::vector<float>& expected
 TEST(Decoder, EqualsTheModelAtEveryPosition) {
   TinyGpt<CpuDevice> gpt(small(33), 1, 33);
   Decoder<CpuDevice> decoder(gpt.model.config(), gpt.parameters.view());
-  CpuStream stream(2);
+  CpuStream stream;
   const std::vector<int32_t> tokens = formula_tokens("tokens", 65, 33);
   for (size_t i = 0; i < tokens.size(); ++i) {
     expect_near(

@@ -48,7 +48,7 @@ TEST(Gpt, HasTheSameBitsAtAnyNumberOfThreads) {
 TEST(Gpt, AgreesWithTheReferenceDevice) {
   TinyGpt<CpuDevice> gpt(small(), 2, 33);
   TinyGpt<ReferenceDevice> reference(small(), 2, 33);
-  CpuStream stream(2);
+  CpuStream stream;
   ReferenceStream reference_stream;
   const std::vector<float> gradients = gradients_after(gpt, stream);
   reference.forward(reference_stream);
@@ -71,7 +71,7 @@ TEST(Gpt, AgreesWithTheReferenceDevice) {
 TEST(Gpt, AccumulatesFinishedMicroGradients) {
   const GptConfig config = small();
   TinyGpt<CpuDevice> gpt(config, 2, 33);
-  CpuStream stream(2);
+  CpuStream stream;
   const auto batch = [&](int64_t half) {
     const std::vector<int32_t> tokens = formula_tokens("tokens", config.vocab_size, 2 * 66 + 1);
     const auto begin = tokens.begin() + half * 66;
@@ -154,7 +154,7 @@ TEST(Gpt, StartsAtTheLossOfAUniformGuess) {
       .vocab_size = 65, .block_size = 64, .n_layer = 4, .n_head = 4, .n_embd = 128};
   TinyGpt<CpuDevice> gpt(config, 4, 64);
   gpt.set_parameters(initial_parameters(gpt.table, 1337));
-  CpuStream stream(2);
+  CpuStream stream;
   EXPECT_NEAR(gpt.evaluate(stream), std::log(65.0), 0.02 * std::log(65.0));
 }
 
@@ -170,7 +170,7 @@ TEST(Gpt, LearnsOneBatchByHeart) {
   }
   gpt.set_batch(tokens, formula_tokens("targets", 32, sequences * 16));
   Optimizer<CpuDevice> optimizer(gpt.table, {.beta2 = 0.99, .weight_decay = 0.0});
-  CpuStream stream(1);
+  CpuStream stream;
   const float start = gpt.evaluate(stream);
   for (int64_t step = 0; step < 200; ++step) {
     gpt.forward(stream);

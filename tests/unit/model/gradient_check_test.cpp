@@ -67,7 +67,7 @@ std::vector<TensorError> directional_errors(TinyGpt<Device>& gpt, typename Devic
 TEST(GradientCheck, EveryTensorOfTheCpuModelAgrees) {
   for (const Gelu gelu : {Gelu::kTanh, Gelu::kErf}) {
     TinyGpt<CpuDevice> gpt(small(gelu), 2, 9);
-    CpuStream stream(2);
+    CpuStream stream;
     for (const TensorError& error : directional_errors(gpt, stream)) {
       EXPECT_LT(error.relative, kTolerance) << error.name;
     }

@@ -131,7 +131,7 @@ TEST_P(Parity, LogitsLossAndGradientsEqualPyTorch) {
   ASSERT_EQ(reference.logits.size(), 6U);
   ASSERT_EQ(reference.gradients.size(), 28U);
   TinyGpt<CpuDevice> gpt(reference.config, reference.batch, reference.config.block_size);
-  CpuStream stream(2);
+  CpuStream stream;
   expect_logits(gpt.model.logits(stream, gpt.tokens.view()), reference);
   EXPECT_NEAR(gpt.forward(stream), reference.loss, kTolerance * reference.loss);
   gpt.model.backward(stream, false, {});
