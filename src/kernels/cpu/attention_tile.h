@@ -68,6 +68,7 @@ inline void product(int64_t rows, int64_t depth, const LeftMatrix& a, const floa
                                               .a = a.row(i),
                                               .a_stride = a.stride,
                                               .b = b,
+                                              .b_stride = vecs * kLanes,
                                               .out = to.data + i * to.stride,
                                               .out_stride = to.stride,
                                               .add = to.add});
