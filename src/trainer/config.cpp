@@ -11,6 +11,8 @@
 namespace lockstep {
 namespace {
 
+constexpr double kElementsPerMib = 1048576.0 / sizeof(float);
+
 std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(std::llround(seconds * 1000));
 }
@@ -222,7 +224,6 @@ CommunicatorOptions TrainConfig::communicator() const {
 }
 
 int64_t TrainConfig::bucket_elements() const {
-  constexpr double kElementsPerMib = (1 << 20) / sizeof(float);
   return std::max<int64_t>(1, std::llround(bucket_mb * kElementsPerMib));
 }
 

@@ -28,6 +28,7 @@ void catch_stop_signals() {
     sigemptyset(&action.sa_mask);
     ::sigaction(signal, &action, nullptr);
   }
+  std::signal(SIGXFSZ, SIG_IGN);  // a write past a file size limit then fails as on a full disk
 }
 
 int stop_signal() noexcept {

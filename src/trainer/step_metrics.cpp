@@ -31,13 +31,13 @@ std::string step_line(const StepMetrics& m) {
 
 std::string step_json(const StepMetrics& m) {
   // fmt's {} prints the shortest digits that read back to the same double.
-  std::string json = fmt::format("{{\"step\": {}, \"loss\": {}", m.step, m.loss);
+  std::string json = fmt::format(R"({{"step": {}, "loss": {})", m.step, m.loss);
   if (m.val_loss) {
-    json += fmt::format(", \"val_loss\": {}", *m.val_loss);
+    json += fmt::format(R"(, "val_loss": {})", *m.val_loss);
   }
   json += fmt::format(
-      ", \"grad_norm\": {}, \"learning_rate\": {}, \"step_ms\": {:.4f}, "
-      "\"tokens_per_second\": {:.1f}, \"comm_ms\": {:.4f}, \"comm_exposed_ms\": {:.4f}}}",
+      R"(, "grad_norm": {}, "learning_rate": {}, "step_ms": {:.4f}, "tokens_per_second": {:.1f}, )"
+      R"("comm_ms": {:.4f}, "comm_exposed_ms": {:.4f}}})",
       m.norm, m.learning_rate, m.milliseconds, m.tokens_per_second, m.comm_milliseconds,
       m.exposed_milliseconds);
   return json;

@@ -32,8 +32,6 @@ class Trainer {
   /// `group` refers to must outlive it. Throws UsageError, IoError or CorruptError before anything
   /// is computed.
   Trainer(const Group& group, const TrainConfig& config, Stream& stream);
-  Trainer(const Trainer&) = delete;
-  Trainer& operator=(const Trainer&) = delete;
 
   /// Trains to the end or to a stop. Collective; the code is the same on all ranks.
   ExitCode run();
