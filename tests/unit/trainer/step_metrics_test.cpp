@@ -40,9 +40,9 @@ TEST(StepMetrics, JsonReadsBackToTheSameBits) {
   metrics.loss = 1.0 / 3;
   metrics.val_loss = 0.1;
   EXPECT_EQ(step_json(metrics),
-            "{\"step\": 250, \"loss\": 0.3333333333333333, \"val_loss\": 0.1, \"grad_norm\": 0.75, "
-            "\"learning_rate\": 0.00099, \"step_ms\": 27.1230, \"tokens_per_second\": 28301.4, "
-            "\"comm_ms\": 3.0000, \"comm_exposed_ms\": 1.0000}");
+            R"({"step": 250, "loss": 0.3333333333333333, "val_loss": 0.1, "grad_norm": 0.75, )"
+            R"("learning_rate": 0.00099, "step_ms": 27.1230, "tokens_per_second": 28301.4, )"
+            R"("comm_ms": 3.0000, "comm_exposed_ms": 1.0000})");
 }
 
 TEST(StepMetrics, ClockText) {
