@@ -1,0 +1,193 @@
+"""What a training run does when one of its ranks is killed or stopped, in each phase: the others leave in time with the
+right code, and one of them prints one line that names the rank, the step and the phase.
+
+Usage: trainer_faults.py BIN [CASE...]   (BIN: the folder of the programs)"""
+
+import glob
+import os
+import random
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from group import Failure, Group, expect, wait_until
+
+BIN = sys.argv[1]
+PEER_LOST, TIMEOUT = 5, 6
+PEER_TIMEOUT = 2.0
+SMALL = ["--n-layer", "2", "--n-head", "2", "--n-embd", "64", "--block-size", "32", "--threads", "1", "--warmup-iters",
+         "2", "--max-iters", "1000000", "--sample-tokens", "0", "--peer-timeout", str(PEER_TIMEOUT)]
+# Steps of half a second and more, nearly all of it in forward and backward.
+COMPUTING = SMALL + ["--batch-size", "256", "--eval-interval", "0", "--no-overlap", "--log-interval", "1"]
+# The first evaluation takes for ever.
+EVALUATING = SMALL + ["--global-batch-size", "12", "--eval-interval", "1", "--eval-iters", "1000000"]
+# Every step ends in a save of 38 MB.
+SAVING = SMALL + ["--batch-size", "1", "--n-layer", "4", "--n-embd", "256", "--eval-interval", "0",
+                  "--checkpoint-interval", "1"]
+
+
+def last_wins(flags):
+    given = dict(zip(flags[::2], flags[1::2])) if "--no-overlap" not in flags else None
+    if given is None:
+        at = flags.index("--no-overlap")
+        given = {**dict(zip(flags[:at:2], flags[1:at:2])), **dict(zip(flags[at + 1::2], flags[at + 2::2]))}
+        return ["--no-overlap"] + [word for pair in given.items() for word in pair]
+    return [word for pair in given.items() for word in pair]
+
+
+class Training(Group):
+    def __init__(self, ranks, flags):
+        super().__init__(ranks, [os.path.join(BIN, "trainer"), "--data-dir", DATA, "--out-dir", "{dir}/out"]
+                         + last_wins(flags))
+
+    def wait_printed(self, text):
+        self.wait_started()
+        wait_until(lambda: text in self.read("stdout.0"), 60, f"'{text}' of rank 0")
+
+    def wait_saving(self):
+        """Until rank 0 is in a save: stopped there, so that it is still in it."""
+        self.wait_printed("step     1/")
+        end = time.monotonic() + 60
+        while not [name for name in glob.glob(self.dir + "/out/*") + glob.glob(self.dir + "/out/.*")
+                   if os.path.isdir(name) and not os.path.basename(name).startswith("step_")]:
+            expect(time.monotonic() < end, "no save began")
+            time.sleep(0.0005)
+        self.kill(0, signal.SIGSTOP)
+
+
+def others(ranks, victim):
+    return [rank for rank in range(ranks) if rank != victim]
+
+
+def check_end(group, start, victim, code, limit, how):
+    """The survivors leave with `code` within `limit`, and the lowest of them prints one line like `how`."""
+    survivors = others(group.ranks, victim)
+    for rank, (got, when) in group.exits(survivors, limit + 5).items():
+        expect(got == code, f"rank {rank} left with {got}, not {code}")
+        expect(when - start <= limit, f"rank {rank} left after {when - start:.2f} s, limit {limit:g} s")
+    lines = group.lines(survivors)
+    expect(len(lines) == 1 and lines[0][0] == survivors[0], f"printed {lines}")
+    expect(re.search(rf"rank {victim} \(host \S+, pid {group.pids[victim]}\) {how}", lines[0][1]),
+           f"'{lines[0][1]}' is not like '{how}'")
+
+
+def killed(group, victim, phase):
+    start = group.kill(victim)
+    check_end(group, start, victim, PEER_LOST, 2.0, rf"died in step \d+, ({phase})")
+
+
+def stopped(group, victim, phase, start=None):
+    start = start or group.kill(victim, signal.SIGSTOP)
+    # One heartbeat of half a second more; the rest is for a busy machine.
+    check_end(group, start, victim, TIMEOUT, PEER_TIMEOUT + 1.5, rf"stopped answering in step \d+, ({phase})")
+
+
+def kill_while_computing(victim):
+    with Training(2, COMPUTING) as group:
+        group.wait_printed("step     2/")
+        killed(group, victim, "forward|backward|all-reduce")  # rank 0 may be a little ahead
+
+
+def kill_in_all_reduce():
+    """Rank 1 waits for rank 2, which is stopped for a moment."""
+    with Training(3, SMALL + ["--global-batch-size", "12", "--eval-interval", "0"]) as group:
+        group.wait_printed("step    50/")
+        group.kill(2, signal.SIGSTOP)
+        time.sleep(0.3)  # for the others to come to where they wait
+        start = group.kill(1)
+        group.kill(2, signal.SIGCONT)
+        check_end(group, start, 1, PEER_LOST, 2.0, r"died in step \d+, (backward|all-reduce)")
+
+
+def kill_in_evaluation(victim):
+    with Training(2, EVALUATING) as group:
+        group.wait_printed("memory")
+        time.sleep(0.5)  # for the first step to end
+        killed(group, victim, "evaluate")
+
+
+def kill_in_save():
+    with Training(2, SAVING) as group:
+        group.wait_saving()
+        start = group.kill(0)
+        check_end(group, start, 0, PEER_LOST, 2.0, r"died in step \d+, save")
+
+
+def stop_while_computing():
+    with Training(2, COMPUTING) as group:
+        group.wait_printed("step     2/")
+        stopped(group, 0, "forward|backward")
+
+
+def stop_in_evaluation():
+    with Training(3, EVALUATING) as group:
+        group.wait_printed("memory")
+        time.sleep(0.5)
+        stopped(group, 0, "evaluate")
+
+
+def stop_in_save():
+    with Training(2, SAVING) as group:
+        group.wait_saving()
+        stopped(group, 0, "save", time.monotonic())
+
+
+def stop_for_a_second():
+    """Nobody complains, and the run goes on."""
+    with Training(2, SMALL + ["--global-batch-size", "12", "--eval-interval", "0", "--log-interval", "1"]) as group:
+        group.wait_printed("step     2/")
+        group.kill(1, signal.SIGSTOP)
+        time.sleep(1.0)
+        before = group.read("stdout.0").count("step ")
+        group.kill(1, signal.SIGCONT)
+        wait_until(lambda: group.read("stdout.0").count("step ") > before + 20, 20, "steps after the stop")
+        expect(group.lines([0, 1]) == [], f"complained: {group.lines([0, 1])}")
+
+
+CASES = {
+    "kill_while_computing_rank_0": lambda: kill_while_computing(0),
+    "kill_while_computing_rank_1": lambda: kill_while_computing(1),
+    "kill_in_all_reduce": kill_in_all_reduce,
+    "kill_in_evaluation_rank_0": lambda: kill_in_evaluation(0),
+    "kill_in_evaluation_rank_1": lambda: kill_in_evaluation(1),
+    "kill_in_save": kill_in_save,
+    "stop_while_computing": stop_while_computing,
+    "stop_in_evaluation": stop_in_evaluation,
+    "stop_in_save": stop_in_save,
+    "stop_for_a_second": stop_for_a_second,
+}
+
+
+def make_data(folder):
+    source = random.Random(7)
+    with open(folder + "/text", "w") as file:
+        file.write("".join(source.choice("abcdefghij ") for _ in range(50000)))
+    subprocess.run([os.path.join(BIN, "tokenize"), "--text", folder + "/text", "--kind", "char", "--out",
+                    folder + "/data"], check=True, stdout=subprocess.DEVNULL)
+    return folder + "/data"
+
+
+def main():
+    failed = []
+    for name in sys.argv[2:] or CASES:
+        start = time.monotonic()
+        try:
+            CASES[name]()
+            result = "pass"
+        except Failure as failure:
+            failed.append(name)
+            result = f"FAIL: {failure}"
+        print(f"{name:32} {time.monotonic() - start:5.1f} s  {result}", flush=True)
+    return 1 if failed else 0
+
+
+FOLDER = tempfile.mkdtemp(prefix="lockstep-fault-data-")
+try:
+    DATA = make_data(FOLDER)
+    sys.exit(main())
+finally:
+    shutil.rmtree(FOLDER, ignore_errors=True)
