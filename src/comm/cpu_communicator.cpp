@@ -1,4 +1,7 @@
+#include <unistd.h>
+
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -18,6 +21,13 @@ namespace {
 // A smaller range costs less than the wake of another thread: it waits for finish() or for a larger
 // one.
 constexpr int64_t kWakeElements = 4096;
+// A wait beside the caller's computation soon gives the core back to it. In finish() the core has
+// nothing else to do, unless more ranks than cores are on this host.
+constexpr std::chrono::microseconds kSpinBeside{5};
+constexpr std::chrono::microseconds kSpinInFinish{100};
+// finish() this soon after the last all_reduce: waking the comm thread for that one was for
+// nothing.
+constexpr std::chrono::microseconds kDirectFinish{50};
 
 /// The control plane as the waits see it, and the end of the communicator.
 class CommunicatorAbort final : public AbortSource {
@@ -59,6 +69,11 @@ struct Communicator<CpuDevice>::Impl {
       ring.rank = bootstrap.rank();
       ring.world_size = bootstrap.world_size();
       ring.timeout = options.collective_timeout;
+      ring.groups_ahead = links_.groups_ahead;
+      const PeerInfo& self = peers[static_cast<size_t>(ring.rank)];
+      if (self.local_size > ::sysconf(_SC_NPROCESSORS_ONLN)) {
+        spin_in_finish_ = std::chrono::microseconds(0);
+      }
       executor_.emplace(ring, std::move(links_.send), std::move(links_.recv), abort_);
       thread_ = std::thread([this] { serve(); });
     }
@@ -93,7 +108,8 @@ struct Communicator<CpuDevice>::Impl {
       if (executor_) {
         queue_.push_back({range, bucket});
         worth_waking_ = worth_waking_ || range.size() >= kWakeElements;
-        wake = worth_waking_;
+        wake = worth_waking_ && !finish_expected();
+        last_submit_ = Clock::now();
       }
     }
     if (wake) {
@@ -108,6 +124,9 @@ struct Communicator<CpuDevice>::Impl {
     }
     const Clock::time_point start = Clock::now();
     std::unique_lock lock(mutex_);
+    finish_was_direct_ = start - last_submit_ < kDirectFinish;
+    last_count_ = unfinished_.size();
+    executor_->set_spin(spin_in_finish_);
     while (!failure_ && (busy_ || !queue_.empty())) {
       if (busy_) {
         done_.wait(lock);
@@ -120,9 +139,14 @@ struct Communicator<CpuDevice>::Impl {
       guarded(lock, [&] { executor_->drain(); });
       unfinished_.clear();
     }
+    executor_->set_spin(kSpinBeside);
     times_.exposed_seconds += seconds_since(start);
     rethrow();
   }
+
+  // Whether the caller, if it does as in its last round, now calls finish() and runs what is in the
+  // queue itself. A wake-up in vain costs two switches of a core that is at work.
+  bool finish_expected() const { return finish_was_direct_ && unfinished_.size() == last_count_; }
 
   // The body of the comm thread.
   void serve() {
@@ -180,19 +204,24 @@ struct Communicator<CpuDevice>::Impl {
     if (failure_) {
       std::rethrow_exception(failure_);
     }
+    control_.throw_if_aborted();
   }
 
   ControlPlane& control_;
   CommunicatorAbort abort_;
   RingLinks links_;
   std::optional<RingExecutor> executor_;
+  std::chrono::microseconds spin_in_finish_ = kSpinInFinish;
 
   std::mutex mutex_;
   std::condition_variable wake_;  ///< for the comm thread: work or the end
   std::condition_variable done_;  ///< for finish(): a collective ended
   std::deque<Collective> queue_;
   std::vector<Range> unfinished_;  ///< started since the last finish()
-  bool worth_waking_ = false;      ///< the queue holds a range that pays for the comm thread
+  size_t last_count_ = 0;          ///< how many there were at the last finish()
+  bool finish_was_direct_ = false;
+  Clock::time_point last_submit_;
+  bool worth_waking_ = false;  ///< the queue holds a range that pays for the comm thread
   bool busy_ = false;
   bool stopping_ = false;
   std::exception_ptr failure_;

@@ -18,10 +18,6 @@ constexpr std::chrono::microseconds kSleep{5000};
 constexpr std::chrono::microseconds kSleepWhileSending{100};
 // sched_yield calls between spinning and sleeping: on a busy machine the peer gets this core.
 constexpr int kYields = 4;
-// Two ranks gain nothing from blocks, as each element passes through a rank once. For more, 16
-// segments (1 MiB) of each owner keep what a neighbour reads next in the shared cache.
-constexpr int64_t kSegmentsPerStep = 16;
-
 void pause_core() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
@@ -42,42 +38,52 @@ RingExecutor::RingExecutor(const RingOptions& options, std::unique_ptr<SendEdge>
 void RingExecutor::run(Range range, int bucket) {
   bucket_ = bucket;
   const CollectiveHeader mine = {++sequence_, range, sizeof(float), bucket};
-  wait([&] { return send_->begin(mine), true; }, successor_, "start");
-  CollectiveHeader theirs;
-  wait([&] { return recv_->try_begin(&theirs); }, predecessor_, "start");
-  check_agreement(mine, theirs);
-
-  const int64_t segments_per_step = options_.world_size == 2 ? 0 : kSegmentsPerStep;
+  send_->begin(mine);
+  bool agreed = false;
   for (const RingAction& action :
-       ring_schedule(options_.rank, options_.world_size, range, segments_per_step)) {
+       ring_schedule(options_.rank, options_.world_size, range, options_.groups_ahead)) {
+    if (!agreed && action.kind != RingAction::Kind::kPublish) {
+      agree(mine);
+      agreed = true;
+    }
     switch (action.kind) {
       case RingAction::Kind::kPublish:
-        wait([&] { return send_->publish(action.range), true; }, successor_, "send");
+        send_->publish(action.range);
         break;
       case RingAction::Kind::kReduce:
-        wait([&] { return recv_->try_reduce(action.range); }, predecessor_, "reduce");
+        wait([&] { return recv_->try_reduce(action.range); }, Direction::kReceive, "reduce");
         break;
       case RingAction::Kind::kCopy:
-        wait([&] { return recv_->try_copy(action.range); }, predecessor_, "copy");
+        wait([&] { return recv_->try_copy(action.range); }, Direction::kReceive, "copy");
         break;
     }
   }
+  if (!agreed) {
+    agree(mine);
+  }
   recv_->end();
+  // The successor must not depend on this rank's next wait for the rest.
+  wait([&] { return send_->drained() || send_->readiness().fd < 0; }, Direction::kSend, "send");
 }
 
 void RingExecutor::drain() {
-  wait([&] { return send_->drained(); }, successor_, "end");
+  wait([&] { return send_->drained(); }, Direction::kSend, "end");
 }
 
 template <class Attempt>
-void RingExecutor::wait(Attempt attempt, int peer, std::string_view doing) {
+void RingExecutor::wait(Attempt attempt, Direction direction, std::string_view doing) {
+  const bool sending = direction == Direction::kSend;
+  const int peer = sending ? successor_ : predecessor_;
   try {
+    send_->drained();  // what was published since the last wait goes out in one piece
     if (attempt()) {
       return;
     }
-    const bool draining = peer == successor_ && doing == "end";
-    const Deadline deadline(options_.timeout);
-    const Deadline spinning(options_.spin);
+    // A peer that has begun this collective waits itself for one that has not: that rank's
+    // neighbour is to name it first.
+    const Deadline deadline(doing == "start" ? options_.timeout
+                                             : options_.timeout + options_.timeout / 4);
+    const Clock::time_point start = Clock::now();
     int yields = 0;
     while (true) {
       send_->drained();  // a full socket moves on only when it is asked to
@@ -87,7 +93,7 @@ void RingExecutor::wait(Attempt attempt, int peer, std::string_view doing) {
       if (abort_.aborted()) {
         abort_.throw_if_aborted();
       }
-      if (!spinning.passed()) {
+      if (Clock::now() - start < spin_.load(std::memory_order_relaxed)) {
         pause_core();
       } else if (yields < kYields) {
         ++yields;
@@ -98,7 +104,7 @@ void RingExecutor::wait(Attempt attempt, int peer, std::string_view doing) {
             "{})",
             options_.rank, deadline.limit_seconds(), peer, bucket_, doing, sequence_);
       } else {
-        idle(draining);
+        idle(sending);
       }
     }
   } catch (const PeerLostError& error) {
@@ -106,12 +112,12 @@ void RingExecutor::wait(Attempt attempt, int peer, std::string_view doing) {
   }
 }
 
-void RingExecutor::idle(bool draining) {
+void RingExecutor::idle(bool sending) {
   const Readiness out = send_->readiness();
-  const Readiness in = draining ? Readiness{} : recv_->readiness();
-  if (draining && out.fd < 0) {
+  const Readiness in = sending ? Readiness{} : recv_->readiness();
+  if (sending && out.fd < 0) {
     send_->sleep(kSleep);
-  } else if (draining || in.fd >= 0) {
+  } else if (sending || in.fd >= 0) {
     std::array<pollfd, 2> fds = {pollfd{in.fd, in.events, 0}, pollfd{out.fd, out.events, 0}};
     ::poll(fds.data(), fds.size(), static_cast<int>(kSleep.count() / 1000));
   } else {
@@ -127,8 +133,10 @@ void RingExecutor::throw_lost(const PeerLostError& error, int peer, std::string_
       options_.rank, peer, bucket_, doing, sequence_, error.what());
 }
 
-void RingExecutor::check_agreement(const CollectiveHeader& mine,
-                                   const CollectiveHeader& theirs) const {
+// Before anything of the predecessor's is touched: it must be in the same collective.
+void RingExecutor::agree(const CollectiveHeader& mine) {
+  CollectiveHeader theirs;
+  wait([&] { return recv_->try_begin(&theirs); }, Direction::kReceive, "start");
   if (mine == theirs) {
     return;
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <memory>
@@ -33,7 +34,7 @@ struct RingOptions {
   int rank = 0;
   int world_size = 1;
   std::chrono::milliseconds timeout{120000};  ///< of a wait without progress
-  std::chrono::microseconds spin{5};          ///< before a wait gives the core away
+  int64_t groups_ahead = 4;                   ///< as ring_schedule's `ahead`
 };
 
 /// Walks ring schedules over the two edges of a rank. The only code that touches edges after they
@@ -53,12 +54,16 @@ class RingExecutor {
   /// Waits until the successor has read everything.
   void drain();
 
+  /// How long a wait looks again and again before it gives the core away, from now on. Any thread.
+  void set_spin(std::chrono::microseconds spin) { spin_ = spin; }
+
  private:
+  void agree(const CollectiveHeader& mine);
+  enum class Direction : uint8_t { kSend, kReceive };
   template <class Attempt>
-  void wait(Attempt attempt, int peer, std::string_view doing);
-  void idle(bool draining);
+  void wait(Attempt attempt, Direction direction, std::string_view doing);
+  void idle(bool sending);
   [[noreturn]] void throw_lost(const PeerLostError& error, int peer, std::string_view doing) const;
-  void check_agreement(const CollectiveHeader& mine, const CollectiveHeader& theirs) const;
 
   RingOptions options_;
   int predecessor_;
@@ -66,6 +71,7 @@ class RingExecutor {
   std::unique_ptr<SendEdge> send_;
   std::unique_ptr<RecvEdge> recv_;
   const AbortSource& abort_;
+  std::atomic<std::chrono::microseconds> spin_{std::chrono::microseconds{0}};
   uint64_t sequence_ = 0;
   int bucket_ = -1;
 };

@@ -77,6 +77,9 @@ RingLinks connect_ring(Bootstrap& bootstrap, const PeerTable& peers,
   const bool send_shm = edges[static_cast<size_t>(rank)] == TransportKind::kShm;
   const bool recv_shm = edges[static_cast<size_t>(predecessor)] == TransportKind::kShm;
   const bool write_through = world == 2 && send_shm && recv_shm;
+  if (write_through) {
+    links.groups_ahead = 0;
+  }
   if (send_shm) {
     links.send = make_shm_send_edge(links.shared, write_through);
   }
@@ -96,12 +99,12 @@ RingLinks connect_ring(Bootstrap& bootstrap, const PeerTable& peers,
   if (transport_names(edges) != "shm") {
     Connections connections = connect_ranks(bootstrap, peers, connect);
     if (!send_shm) {
-      links.send =
-          make_socket_send_edge(std::move(connections.connected.at(successor)), links.window);
+      links.send = make_socket_send_edge(std::move(connections.connected.at(successor)),
+                                         links.window, !shares_host_with(successor));
     }
     if (!recv_shm) {
-      links.recv =
-          make_socket_recv_edge(std::move(connections.accepted.at(predecessor)), links.window);
+      links.recv = make_socket_recv_edge(std::move(connections.accepted.at(predecessor)),
+                                         links.window, !shares_host_with(predecessor));
     }
   }
   return links;

@@ -7,60 +7,75 @@
 namespace lockstep {
 namespace {
 
-// Calls `visit` with each non-empty part of `range` in the segments [first, last) of one owner.
-template <class Visit>
-void for_each_segment(Range range, int64_t first, int64_t last, int64_t owner, int64_t world,
-                      Visit visit) {
-  const int64_t to_owner = (owner - first % world + world) % world;
-  for (int64_t segment = first + to_owner; segment < last; segment += world) {
-    const Range part = {std::max(range.begin, segment * kSegmentElements),
-                        std::min(range.end, (segment + 1) * kSegmentElements)};
-    if (!part.empty()) {
-      visit(part);
+constexpr int64_t kPublishOwn = -1;  // the step before the first one
+
+int64_t modulo(int64_t value, int64_t divisor) {
+  return (value % divisor + divisor) % divisor;
+}
+
+/// One rank's part in one all-reduce.
+class Plan {
+ public:
+  Plan(int rank, int world_size, Range range) : rank_(rank), world_(world_size), range_(range) {}
+
+  int64_t first_group() const { return range_.begin / kSegmentElements / world_; }
+  int64_t last_group() const { return (range_.end - 1) / kSegmentElements / world_; }
+  int64_t last_step() const { return 2 * world_ - 3; }
+
+  /// Takes one step of one group: consumes what the predecessor sent in it, and publishes the
+  /// result for the successor's next step.
+  void take(int64_t group, int64_t step) {
+    const bool reduce = step < world_ - 1;
+    const int64_t behind = reduce ? step + 2 : step - world_ + 2;
+    const int64_t segment = group * world_ + modulo(rank_ - behind, world_);
+    const Range part = {std::max(range_.begin, segment * kSegmentElements),
+                        std::min(range_.end, (segment + 1) * kSegmentElements)};
+    if (part.empty()) {
+      return;
+    }
+    if (step != kPublishOwn) {
+      actions_.push_back({reduce ? RingAction::Kind::kReduce : RingAction::Kind::kCopy, part});
+    }
+    if (step != last_step()) {
+      actions_.push_back({RingAction::Kind::kPublish, part});
     }
   }
-}
+
+  std::vector<RingAction> actions() && { return std::move(actions_); }
+
+ private:
+  int64_t rank_;
+  int64_t world_;
+  Range range_;
+  std::vector<RingAction> actions_;
+};
 
 }  // namespace
 
-std::vector<RingAction> ring_schedule(int rank, int world_size, Range range,
-                                      int64_t segments_per_step) {
+std::vector<RingAction> ring_schedule(int rank, int world_size, Range range, int64_t ahead) {
   LOCKSTEP_CHECK(rank >= 0 && rank < world_size, "rank {} of {}", rank, world_size);
-  LOCKSTEP_CHECK(range.begin >= 0 && segments_per_step >= 0, "range [{}, {}), {} segments a step",
-                 range.begin, range.end, segments_per_step);
-  std::vector<RingAction> actions;
+  LOCKSTEP_CHECK(range.begin >= 0 && ahead >= 0, "range [{}, {}), {} groups ahead", range.begin,
+                 range.end, ahead);
   if (world_size == 1 || range.empty()) {
-    return actions;
+    return {};
   }
-  const int64_t world = world_size;
-  const int64_t begin = range.begin / kSegmentElements;
-  const int64_t end = (range.end + kSegmentElements - 1) / kSegmentElements;
-  const int64_t block = segments_per_step == 0 ? end - begin : segments_per_step * world;
-  const auto owner_at = [&](int64_t distance) { return (rank - distance + 2 * world) % world; };
-
-  for (int64_t first = begin; first < end; first += block) {
-    const int64_t last = std::min(first + block, end);
-    const auto step = [&](int64_t distance, auto visit) {
-      for_each_segment(range, first, last, owner_at(distance), world, visit);
-    };
-    const auto publish = [&](Range part) { actions.push_back({RingAction::Kind::kPublish, part}); };
-    step(1, publish);
-    for (int64_t distance = 2; distance <= world; ++distance) {
-      step(distance, [&](Range part) {
-        actions.push_back({RingAction::Kind::kReduce, part});
-        publish(part);
-      });
-    }
-    for (int64_t distance = 1; distance < world; ++distance) {
-      step(distance, [&](Range part) {
-        actions.push_back({RingAction::Kind::kCopy, part});
-        if (distance + 1 < world) {
-          publish(part);
-        }
-      });
+  Plan plan(rank, world_size, range);
+  const int64_t first = plan.first_group();
+  const int64_t last = plan.last_group();
+  if (ahead == 0) {
+    ahead = last - first + 1;
+  }
+  // A successor takes step k + 1 of a group `ahead` turns after this rank took step k and published
+  // its result, with the steps of a turn in the same order: so it meets what is published in order.
+  for (int64_t turn = first - ahead; turn <= last + plan.last_step() * ahead; ++turn) {
+    for (int64_t step = plan.last_step(); step >= kPublishOwn; --step) {
+      const int64_t group = turn - step * ahead;
+      if (group >= first && group <= last) {
+        plan.take(group, step);
+      }
     }
   }
-  return actions;
+  return std::move(plan).actions();
 }
 
 }  // namespace lockstep

@@ -29,16 +29,19 @@ struct RingAction {
 /// no memory, no transport.
 ///
 /// The partial sum of a segment starts at the rank after its owner and travels to the owner (n-1
-/// reduce steps), then the finished sum travels on (n-1 copy steps); each rank sends
-/// 2(n-1)/n of the range (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009). The
-/// order of additions follows from the segment's owner alone, so any division of the window into
-/// ranges gives the same bits. Each segment is forwarded as soon as it is consumed. A range is
-/// walked in blocks of `segments_per_step` segments of each owner, all steps of a block before the
-/// next one, so that a neighbour reads what is still in the cache; 0 means one block.
+/// reduce steps), then the finished sum travels on (n-1 copy steps); each rank sends 2(n-1)/n of
+/// the range (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms", 2009). The order of
+/// additions follows from the segment's owner alone, so any division of the window into ranges
+/// gives the same bits. Each segment is forwarded as soon as it is consumed.
+///
+/// Segments are taken in groups of one for each owner. A rank publishes its own data `ahead` groups
+/// before it needs its neighbour's, and each step of a group comes `ahead` groups after the step
+/// before it: that many segments of each step are on their way, which hides the latency of a link,
+/// and no more, so that they are still in the cache when they are read. 0: all steps of one kind
+/// come together, for a transport that holds nothing in between.
 ///
 /// Nothing is overwritten while the successor may still read it, with one exception that the
 /// executor closes: after the last action the successor may still read the segments published last.
-std::vector<RingAction> ring_schedule(int rank, int world_size, Range range,
-                                      int64_t segments_per_step);
+std::vector<RingAction> ring_schedule(int rank, int world_size, Range range, int64_t ahead);
 
 }  // namespace lockstep

@@ -79,8 +79,8 @@ class Pieces {
 
 class SocketSendEdge final : public SendEdge {
  public:
-  SocketSendEdge(UniqueFd socket, CpuView<const float> window)
-      : socket_(std::move(socket)), window_(window) {}
+  SocketSendEdge(UniqueFd socket, CpuView<const float> window, bool check_data)
+      : socket_(std::move(socket)), window_(window), check_data_(check_data) {}
 
   void begin(const CollectiveHeader& header) override {
     sequence_ = header.sequence;
@@ -98,7 +98,7 @@ class SocketSendEdge final : public SendEdge {
     Frame frame;
     frame.begin = range.begin;
     frame.end = range.end;
-    frame.data_check = check_of(data);
+    frame.data_check = check_data_ ? check_of(data) : 0;
     enqueue(frame, data);
   }
 
@@ -130,7 +130,6 @@ class SocketSendEdge final : public SendEdge {
     frame.sequence = sequence_;
     frame.frame_check = check_of(frame);
     queue_.push_back({frame, data});
-    drained();
   }
 
   // As much of the queue as one call takes; the bytes sent, 0 when the socket is full.
@@ -172,6 +171,7 @@ class SocketSendEdge final : public SendEdge {
 
   UniqueFd socket_;
   CpuView<const float> window_;
+  bool check_data_;
   std::deque<Message> queue_;
   size_t sent_of_first_ = 0;  ///< bytes of the queue's first message
   uint64_t messages_ = 0;
@@ -180,8 +180,11 @@ class SocketSendEdge final : public SendEdge {
 
 class SocketRecvEdge final : public RecvEdge {
  public:
-  SocketRecvEdge(UniqueFd socket, CpuView<float> window)
-      : socket_(std::move(socket)), window_(window), arrived_(kSegmentElements) {}
+  SocketRecvEdge(UniqueFd socket, CpuView<float> window, bool check_data)
+      : socket_(std::move(socket)),
+        window_(window),
+        check_data_(check_data),
+        arrived_(kSegmentElements) {}
 
   bool try_begin(CollectiveHeader* header) override {
     if (!receive(Frame::kHeader, {})) {
@@ -214,7 +217,7 @@ class SocketRecvEdge final : public RecvEdge {
     if (!receive(Frame::kData, data, range)) {
       return false;
     }
-    if (check_of(data) != frame_.data_check) {
+    if (check_data_ && check_of(data) != frame_.data_check) {
       throw PeerLostError("elements [{}, {}) were altered on the way: their checksum is wrong",
                           range.begin, range.end);
     }
@@ -284,6 +287,7 @@ class SocketRecvEdge final : public RecvEdge {
 
   UniqueFd socket_;
   CpuView<float> window_;
+  bool check_data_;
   CpuBuffer<float> arrived_;  ///< what is to be added
   CpuStream stream_;
   Frame frame_;          ///< of the message that is being received
@@ -295,12 +299,14 @@ class SocketRecvEdge final : public RecvEdge {
 
 }  // namespace
 
-std::unique_ptr<SendEdge> make_socket_send_edge(UniqueFd socket, CpuView<float> window) {
-  return std::make_unique<SocketSendEdge>(std::move(socket), window);
+std::unique_ptr<SendEdge> make_socket_send_edge(UniqueFd socket, CpuView<float> window,
+                                                bool check_data) {
+  return std::make_unique<SocketSendEdge>(std::move(socket), window, check_data);
 }
 
-std::unique_ptr<RecvEdge> make_socket_recv_edge(UniqueFd socket, CpuView<float> window) {
-  return std::make_unique<SocketRecvEdge>(std::move(socket), window);
+std::unique_ptr<RecvEdge> make_socket_recv_edge(UniqueFd socket, CpuView<float> window,
+                                                bool check_data) {
+  return std::make_unique<SocketRecvEdge>(std::move(socket), window, check_data);
 }
 
 }  // namespace lockstep

@@ -40,7 +40,7 @@ class SendEdge {
 
   virtual void begin(const CollectiveHeader& header) = 0;
   /// The receiver may have this range of the window, which stays as it is until `drained`, or until
-  /// data that depends on its arrival is consumed.
+  /// data that depends on its arrival is consumed. It may stay here until `drained` is called.
   virtual void publish(Range range) = 0;
   /// Moves what can be moved now. True when the receiver needs nothing more of what was published,
   /// so that the window may be changed.

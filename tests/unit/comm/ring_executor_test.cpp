@@ -93,6 +93,7 @@ void run_ring(const RingSetup& setup, const AbortSource& abort, const Body& body
     ring.rank = bootstrap.rank();
     ring.world_size = bootstrap.world_size();
     ring.timeout = setup.timeout;
+    ring.groups_ahead = links.groups_ahead;
     if (setup.wrap) {
       links.send = setup.wrap(ring.rank, std::move(links.send));
     }
@@ -317,8 +318,8 @@ void run_over_relay(FaultyRelay::Lie lie, size_t at) {
     options.rank = rank;
     options.world_size = 2;
     options.timeout = milliseconds(300);
-    RingExecutor ring(options, make_socket_send_edge(out.take_sender(), window.view()),
-                      make_socket_recv_edge(in.take_receiver(), window.view()), kNoAbort);
+    RingExecutor ring(options, make_socket_send_edge(out.take_sender(), window.view(), true),
+                      make_socket_recv_edge(in.take_receiver(), window.view(), true), kNoAbort);
     ring.run({0, kElements}, 0);
     ring.drain();
     expect_integer_sums(2, {0, kElements}, window.view());
@@ -368,8 +369,8 @@ TEST(Ring, DoesNotDeadlockWithTheSmallestSocketBuffers) {
     RingOptions options;
     options.rank = rank;
     options.world_size = kWorld;
-    RingExecutor ring(options, make_socket_send_edge(std::move(out), window.view()),
-                      make_socket_recv_edge(std::move(in), window.view()), kNoAbort);
+    RingExecutor ring(options, make_socket_send_edge(std::move(out), window.view(), true),
+                      make_socket_recv_edge(std::move(in), window.view(), true), kNoAbort);
     ring.run({0, kElements}, 0);
     ring.drain();
     expect_integer_sums(kWorld, {0, kElements}, window.view());

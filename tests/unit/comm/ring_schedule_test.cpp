@@ -18,9 +18,9 @@ constexpr int64_t kS = kSegmentElements;
 /// of the ranks that were added up to make it, in order.
 class Simulation {
  public:
-  Simulation(int world, Range range, int64_t segments_per_step) {
+  Simulation(int world, Range range, int64_t ahead) {
     for (int rank = 0; rank < world; ++rank) {
-      ranks_.push_back({ring_schedule(rank, world, range, segments_per_step), 0, {}, {}});
+      ranks_.push_back({ring_schedule(rank, world, range, ahead), 0, {}, {}});
       Rank& self = ranks_.back();
       for (const RingAction& action : self.schedule) {
         self.parts[action.range.begin] = {action.range, {rank}, 0};
@@ -147,13 +147,13 @@ TEST(RingSchedule, GivesEveryElementEveryRankOnceInTheOrderOfItsPosition) {
   std::mt19937 generator(7);
   for (int world = 1; world <= 9; ++world) {
     for (const Range range : kRanges) {
-      for (const int64_t segments_per_step : {0, 1, 2, 5}) {
+      for (const int64_t ahead : {0, 1, 2, 5}) {
         SCOPED_TRACE(testing::Message() << world << " ranks, [" << range.begin << ", " << range.end
-                                        << "), " << segments_per_step << " segments a step");
-        Simulation first_rank_first(world, range, segments_per_step);
+                                        << "), " << ahead << " groups ahead");
+        Simulation first_rank_first(world, range, ahead);
         first_rank_first.run([&] { return first_rank_first.ranks(); });
         first_rank_first.expect_sums(range);
-        Simulation any_order(world, range, segments_per_step);
+        Simulation any_order(world, range, ahead);
         any_order.run([&] {
           std::vector<size_t> order = any_order.ranks();
           std::shuffle(order.begin(), order.end(), generator);
