@@ -1,0 +1,209 @@
+// The communicator between real processes, with the real control plane.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+#include <filesystem>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "comm/communicator.h"
+#include "comm/control_plane.h"
+#include "comm/peer_table.h"
+#include "comm/ring_schedule.h"
+#include "core/base/error.h"
+#include "core/base/random.h"
+#include "support/mpi_environment.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int64_t kS = kSegmentElements;
+
+/// Hides the shared memory of rank 0, as from another container: a ring of both transports.
+class UnmappableBootstrap final : public Bootstrap {
+ public:
+  int rank() const override { return test_bootstrap().rank(); }
+  int world_size() const override { return test_bootstrap().world_size(); }
+  std::vector<std::string> all_gather(std::string_view bytes) override {
+    const bool region = bytes.find(fmt::format("{} ", ::getpid())) == 0;
+    return test_bootstrap().all_gather(region && rank() == 0 ? "" : bytes);
+  }
+  void barrier() override { test_bootstrap().barrier(); }
+};
+
+enum class Ring { kShm, kSocket, kMixed };
+
+struct Member {
+  int rank;
+  int world_size;
+  Communicator<CpuDevice>& comm;
+  CpuStream& stream;
+  CpuView<float> window;
+};
+
+/// Runs `body` with a communicator over all ranks; what the group ends with.
+ExitCode run_group(Ring ring, int64_t elements, const std::function<void(Member&)>& body,
+                   milliseconds timeout = milliseconds(60000), std::string* message = nullptr) {
+  const PeerTable peers = gather_peer_table(test_bootstrap());
+  ControlPlane control(test_bootstrap(), peers, {});
+  try {
+    run_under(control, [&] {
+      CommunicatorOptions options;
+      options.window_elements = elements;
+      options.collective_timeout = timeout;
+      options.transport = ring == Ring::kSocket ? TransportChoice::kSocket : TransportChoice::kAuto;
+      UnmappableBootstrap unmappable;
+      Communicator<CpuDevice> comm(ring == Ring::kMixed ? unmappable : test_bootstrap(), peers,
+                                   control, options);
+      EXPECT_EQ(comm.transport_name(), ring == Ring::kShm      ? "shm"
+                                       : ring == Ring::kSocket ? "socket"
+                                                               : "shm+socket");
+      CpuStream stream;
+      Member member{test_bootstrap().rank(), test_bootstrap().world_size(), comm, stream,
+                    comm.window()};
+      body(member);
+    });
+  } catch (const Error& error) {
+    if (message != nullptr) {
+      *message = error.what();
+    }
+    return error.code();
+  }
+  return ExitCode::kDone;
+}
+
+float integer_at(int rank, int64_t i) {
+  return static_cast<float>((i * 31 + rank * 17) % 1000 - 300);
+}
+
+float real_at(int rank, int64_t i) {
+  const uint64_t bits = random_bits(3, static_cast<uint64_t>(rank), static_cast<uint64_t>(i));
+  return std::ldexp(static_cast<float>(bits % 16777213), static_cast<int>(bits >> 60) - 30);
+}
+
+class CommunicatorOver : public testing::TestWithParam<Ring> {};
+
+INSTANTIATE_TEST_SUITE_P(Transports, CommunicatorOver,
+                         testing::Values(Ring::kShm, Ring::kSocket, Ring::kMixed));
+
+TEST_P(CommunicatorOver, SumsRangesOfEverySizeExactly) {
+  const auto body = [](Member& self) {
+    for (const Range range :
+         {Range{0, 1}, Range{kS - 1, kS + 1}, Range{77, 77 + 2047}, Range{3, 3}, Range{0, kS},
+          Range{9 * kS, 9 * kS + 100}, Range{kS / 2, 9 * kS + 5}}) {
+      for (int64_t i = range.begin; i < range.end; ++i) {
+        self.window[i] = integer_at(self.rank, i);
+      }
+      self.comm.all_reduce(self.stream, range, 4);
+      self.comm.finish(self.stream);
+      for (int64_t i = range.begin; i < range.end; ++i) {
+        float expected = 0;
+        for (int rank = 0; rank < self.world_size; ++rank) {
+          expected += integer_at(rank, i);
+        }
+        ASSERT_EQ(self.window[i], expected) << "element " << i;
+      }
+    }
+    EXPECT_GT(self.comm.take_times().bytes, 0);
+    EXPECT_EQ(self.comm.take_times().bytes, 0);
+  };
+  EXPECT_EQ(run_group(GetParam(), 9 * kS + 100, body), ExitCode::kDone);
+}
+
+TEST_P(CommunicatorOver, KeepsThousandsOfSmallSumsApart) {
+  const auto body = [](Member& self) {
+    const int n = self.world_size;
+    for (int round = 0; round < 3000; ++round) {
+      const int64_t begin = round % 40;
+      self.window[begin] = static_cast<float>(self.rank + round);
+      self.window[begin + 5] = static_cast<float>(2 * self.rank);
+      self.comm.all_reduce(self.stream, {begin, begin + 1 + round % 4}, round);
+      self.comm.all_reduce(self.stream, {begin + 5, begin + 6}, round);
+      self.comm.finish(self.stream);
+      ASSERT_EQ(self.window[begin], static_cast<float>(n * (n - 1) / 2 + n * round));
+      ASSERT_EQ(self.window[begin + 5], static_cast<float>(n * (n - 1)));
+      std::fill(self.window.begin(), self.window.end(), 0.0F);
+    }
+  };
+  EXPECT_EQ(run_group(GetParam(), 64, body), ExitCode::kDone);
+}
+
+/// Everyone's window after reals, whose sums depend on the order, were summed in this division.
+std::vector<std::string> windows_after(Ring ring, const std::vector<Range>& division) {
+  std::string bytes;
+  const auto body = [&](Member& self) {
+    for (int64_t i = 0; i < self.window.size(); ++i) {
+      self.window[i] = real_at(self.rank, i);
+    }
+    int bucket = 0;
+    for (const Range& range : division) {
+      self.comm.all_reduce(self.stream, range, bucket++);
+    }
+    self.comm.finish(self.stream);
+    bytes.assign(reinterpret_cast<const char*>(self.window.data()),
+                 static_cast<size_t>(self.window.size()) * sizeof(float));
+  };
+  EXPECT_EQ(run_group(ring, 10 * kS + 9, body), ExitCode::kDone);
+  return test_bootstrap().all_gather(bytes);
+}
+
+TEST(Communicator, GivesTheSameBitsOnEveryRankTransportAndDivision) {
+  const std::vector<Range> whole = {{0, 10 * kS + 9}};
+  const std::vector<Range> divided = {{7 * kS + 1, 10 * kS + 9}, {kS, 7 * kS + 1}, {0, 5}, {5, kS}};
+  const std::string reference = windows_after(Ring::kShm, whole)[0];
+  for (const Ring ring : {Ring::kShm, Ring::kSocket, Ring::kMixed}) {
+    for (const std::vector<Range>& division : {whole, divided}) {
+      for (const std::string& window : windows_after(ring, division)) {
+        EXPECT_TRUE(window == reference);
+      }
+    }
+  }
+}
+
+TEST_P(CommunicatorOver, EveryRankLeavesWhenOneCallsAnotherSum) {
+  const auto body = [](Member& self) {
+    self.comm.all_reduce(self.stream, {0, 10}, 0);
+    self.comm.finish(self.stream);
+    self.comm.all_reduce(self.stream, {0, self.rank == 0 ? 50 : 40}, 1);
+    self.comm.finish(self.stream);
+  };
+  EXPECT_EQ(run_group(GetParam(), 64, body), ExitCode::kRanksDisagree);
+}
+
+TEST_P(CommunicatorOver, EveryRankLeavesWhenOneDoesNotCome) {
+  const auto body = [](Member& self) {
+    if (self.rank == 0) {
+      while (true) {  // alive, and elsewhere
+        self.comm.all_reduce(self.stream, {0, 0}, 0);
+        ::usleep(10000);
+      }
+    }
+    self.comm.all_reduce(self.stream, {0, 10}, 1);
+    self.comm.finish(self.stream);
+  };
+  std::string message;
+  EXPECT_EQ(run_group(GetParam(), 64, body, milliseconds(300), &message), ExitCode::kTimeout);
+  EXPECT_THAT(message, testing::HasSubstr("for rank 0 in the all-reduce of bucket 1"));
+}
+
+TEST(Communicator, LeavesNoFileBehind) {
+  const auto lockstep_files = [] {
+    int64_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/dev/shm")) {
+      count += entry.path().filename().string().find("lockstep") != std::string::npos ? 1 : 0;
+    }
+    return count;
+  };
+  EXPECT_EQ(run_group(Ring::kShm, 1 << 20, [&](Member&) { EXPECT_EQ(lockstep_files(), 0); }),
+            ExitCode::kDone);
+}
+
+}  // namespace
+}  // namespace lockstep
