@@ -196,11 +196,11 @@ std::string json_of(const std::vector<Row>& rows, const Options& options,
         separator, shape.name, shape.transposes(), shape.m, shape.n, shape.k, row.seconds * 1e6,
         row.gflops());
     if (row.baseline_seconds) {
-      text += fmt::format(", \"baseline_time_us\": {:.3f}, \"ratio\": {:.4f}",
+      text += fmt::format(R"(, "baseline_time_us": {:.3f}, "ratio": {:.4f})",
                           *row.baseline_seconds * 1e6, *row.speedup);
     }
     if (row.fused_cost) {
-      text += fmt::format(", \"fused\": {:.4f}, \"separate\": {:.4f}", *row.fused_cost,
+      text += fmt::format(R"(, "fused": {:.4f}, "separate": {:.4f})", *row.fused_cost,
                           *row.separate_cost);
     }
     text += "}";
@@ -209,7 +209,7 @@ std::string json_of(const std::vector<Row>& rows, const Options& options,
   text += "\n  ],\n  \"mean_ratio\": {";
   separator = "";
   for (const auto& [transposes, mean] : mean_ratios(rows)) {
-    text += fmt::format("{}\"{}\": {:.4f}", separator, transposes, mean);
+    text += fmt::format(R"({}"{}": {:.4f})", separator, transposes, mean);
     separator = ", ";
   }
   return text + "}\n}\n";

@@ -13,13 +13,13 @@ struct ModelSize {
 
 ModelSize model_size(std::string_view model) {
   if (model == "char-cpu") {
-    return {6 * 64, 128, 80};
+    return {int64_t{6} * 64, 128, 80};
   }
   if (model == "char") {
-    return {16 * 256, 384, 80};
+    return {int64_t{16} * 256, 384, 80};
   }
   if (model == "124m") {
-    return {4 * 1024, 768, 50272};
+    return {int64_t{4} * 1024, 768, 50272};
   }
   throw UsageError("--model {}: the models are char-cpu, char and 124m", model);
 }

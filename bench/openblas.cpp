@@ -14,8 +14,7 @@ constexpr int kTrans = 112;
 
 }  // namespace
 
-OpenBlas::OpenBlas(int threads)
-    : library_(::dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL)), sgemm_(nullptr) {
+OpenBlas::OpenBlas(int threads) : library_(::dlopen("libopenblas.so.0", RTLD_NOW | RTLD_LOCAL)) {
   if (library_ == nullptr) {
     throw UnsupportedError("--baseline openblas: {}; install libopenblas0", ::dlerror());
   }

@@ -30,7 +30,7 @@ class OpenBlas {
   void* symbol(const char* name) const;
 
   void* library_;
-  Sgemm sgemm_;
+  Sgemm sgemm_ = nullptr;
 };
 
 }  // namespace lockstep

@@ -85,7 +85,7 @@ struct Task {
   int64_t scratch = 0;
 };
 
-constexpr int64_t kStep = 32;
+constexpr int64_t kStep = GemmPlan::kStep;
 
 GemmRectangle rectangle_of(const GemmProduct& product, const GemmPlan& plan, int64_t index) {
   const int64_t i = index / plan.column_parts;

@@ -17,13 +17,13 @@ namespace {
 // Longest run of k that one tile is summed over.
 constexpr int64_t kBlockK = 512;
 // Elements of a that stay in the second-level cache while the panels of b pass by.
-constexpr int64_t kBlockA = 64 * 1024;
+constexpr int64_t kBlockA = int64_t{64} * 1024;
 // Elements of packed b: where a row of tiles passes over b it has to stay in the second-level
 // cache, where a panel passes over the rows of a the third level does.
-constexpr int64_t kBlockBNear = 192 * 1024;
-constexpr int64_t kBlockBFar = 512 * 1024;
+constexpr int64_t kBlockBNear = int64_t{192} * 1024;
+constexpr int64_t kBlockBFar = int64_t{512} * 1024;
 // Elements of c whose unfinished sums are kept.
-constexpr int64_t kBlockC = 1024 * 1024;
+constexpr int64_t kBlockC = int64_t{1024} * 1024;
 // From this many rows on packing b pays for itself.
 constexpr int64_t kRowsForPacking = 512;
 

@@ -3,18 +3,22 @@
 namespace lockstep::LOCKSTEP_ISA {
 namespace {
 
-// Exchanges, between two rows of a square of lanes, the blocks of `kWidth` lanes off the diagonal.
-template <int kWidth>
-inline void exchange(FloatVec& low, FloatVec& high) {
-  IntVec from_low = {};
-  IntVec from_high = {};
-  for (int lane = 0; lane < kLanes; ++lane) {
-    const bool second = (lane & kWidth) != 0;
-    from_low[lane] = second ? kLanes + lane - kWidth : lane;
-    from_high[lane] = second ? kLanes + lane : lane + kWidth;
-  }
-  const FloatVec new_low = __builtin_shuffle(low, high, from_low);
-  high = __builtin_shuffle(low, high, from_high);
+template <int... kLane>
+struct Lanes {};
+template <int kCount, int... kLane>
+struct CountLanes : CountLanes<kCount - 1, kCount - 1, kLane...> {};
+template <int... kLane>
+struct CountLanes<0, kLane...> {
+  using Type = Lanes<kLane...>;
+};
+
+// Exchanges, between two rows of a square of lanes, the blocks of kWidth lanes off the diagonal.
+template <int kWidth, int... kLane>
+inline void exchange(FloatVec& low, FloatVec& high, Lanes<kLane...> /*all*/) {
+  const FloatVec new_low = __builtin_shufflevector(
+      low, high, ((kLane & kWidth) != 0 ? kLanes + kLane - kWidth : kLane)...);
+  high = __builtin_shufflevector(low, high,
+                                 ((kLane & kWidth) != 0 ? kLanes + kLane : kLane + kWidth)...);
   low = new_low;
 }
 
@@ -23,13 +27,16 @@ inline void transpose_blocks(FloatVec (&square)[kLanes]) {
 #pragma GCC unroll 16
   for (int i = 0; i < kLanes; ++i) {
     if ((i & kWidth) == 0) {
-      exchange<kWidth>(square[i], square[i + kWidth]);
+      exchange<kWidth>(square[i], square[i + kWidth], CountLanes<kLanes>::Type());
     }
   }
   if constexpr (kWidth > 1) {
     transpose_blocks<kWidth / 2>(square);
   }
 }
+
+// Rows of b that are copied at a time: each from end to end, while its page is at hand.
+constexpr int64_t kRun = 16;
 
 constexpr int64_t smaller(int64_t a, int64_t b) {
   return a < b ? a : b;
@@ -70,8 +77,8 @@ void pack_transposed(float* to, int64_t to_stride, const float* b, int64_t colum
 void pack_rows(float* to, const float* b, int64_t row, int64_t depth, int64_t rest) {
   if (rest >= kTileColumns) {
     for (int64_t p = 0; p < depth; ++p) {
-      for (int v = 0; v < kTileVecs; ++v) {
-        store(to + p * kTileColumns + v * kLanes, load(b + p * row + v * kLanes));
+      for (int64_t v = 0; v < kTileColumns; v += kLanes) {
+        store(to + p * kTileColumns + v, load(b + p * row + v));
       }
     }
     return;
@@ -90,8 +97,6 @@ void pack_rows(float* to, const float* b, int64_t row, int64_t depth, int64_t re
 void pack_b(float* to, const float* b, int64_t row, int64_t column, int64_t depth,
             int64_t columns) {
   if (column == 1) {
-    // A few rows at a time, each from end to end while its page is at hand.
-    constexpr int64_t kRun = 16;
     for (int64_t p = 0; p < depth; p += kRun) {
       for (int64_t j = 0; j < columns; j += kTileColumns) {
         const int64_t rest = columns - j;

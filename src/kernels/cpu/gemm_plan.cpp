@@ -6,14 +6,13 @@ namespace lockstep {
 namespace {
 
 // Below this many multiplications a thread costs more to start than it saves: about a microsecond.
-constexpr int64_t kWorkOfThread = 64 * 1024;
+constexpr int64_t kWorkOfThread = int64_t{64} * 1024;
 // Parts of k: only where c is so small that its rows and columns cannot occupy many threads, and
 // never so short that adding the parts up shows.
-constexpr int64_t kSmallC = 128 * 1024;
+constexpr int64_t kSmallC = int64_t{128} * 1024;
 constexpr int64_t kPartOfK = 512;
 constexpr int64_t kMaxPartsOfK = 8;
-// Rows and columns are dealt out in steps that are whole tiles for the columns of every set.
-constexpr int64_t kStep = 32;
+constexpr int64_t kStep = GemmPlan::kStep;
 
 int64_t k_parts(int64_t m, int64_t n, int64_t k) {
   if (m * n > kSmallC) {

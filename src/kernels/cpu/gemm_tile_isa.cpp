@@ -20,7 +20,7 @@ struct RowPointers {
 
   RowPointers(const float* a, int64_t a_stride) : stride(a_stride), stride3(3 * a_stride) {
     for (int g = 0; g < kGroups; ++g) {
-      group[g] = opaque(a + 4 * g * a_stride);
+      group[g] = opaque(a + int64_t{4} * g * a_stride);
     }
   }
   float at(int row, int64_t p) const {
@@ -59,7 +59,7 @@ inline void store_sums(const FloatVec (&sum)[kRows][kVecs], const TileArgs& args
   for (int i = 0; i < kRows; ++i) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVecs; ++v) {
-      float* const out = args.out + i * args.out_stride + v * kLanes;
+      float* const out = args.out + i * args.out_stride + static_cast<int64_t>(v) * kLanes;
       store(out, args.add ? load(out) + sum[i][v] : sum[i][v]);
     }
   }
@@ -70,7 +70,7 @@ template <int kVecs>
 inline void next_row(FloatVec (&row)[kVecs], const float* b, int64_t stride) {
 #pragma GCC unroll 4
   for (int v = 0; v < kVecs; ++v) {
-    row[v] = load(b + v * kLanes);
+    row[v] = load(b + static_cast<int64_t>(v) * kLanes);
   }
   for (int j = 0; j < kVecs * kLanes; j += kLineFloats) {
     __builtin_prefetch(b + kAhead * stride + j);

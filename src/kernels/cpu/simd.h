@@ -24,13 +24,13 @@ inline constexpr int kLanes = 8;
 inline constexpr int kLanes = 4;
 #endif
 
-typedef float FloatVec __attribute__((vector_size(kLanes * sizeof(float)), may_alias));
-typedef int32_t IntVec __attribute__((vector_size(kLanes * sizeof(int32_t)), may_alias));
+using FloatVec __attribute__((vector_size(kLanes * sizeof(float)), may_alias)) = float;
+using IntVec __attribute__((vector_size(kLanes * sizeof(int32_t)), may_alias)) = int32_t;
 
 namespace internal {
 // The same vectors at any address.
-typedef float UnalignedFloatVec
-    __attribute__((vector_size(kLanes * sizeof(float)), may_alias, aligned(sizeof(float))));
+using UnalignedFloatVec
+    __attribute__((vector_size(kLanes * sizeof(float)), may_alias, aligned(sizeof(float)))) = float;
 }  // namespace internal
 
 inline FloatVec load(const float* from) {

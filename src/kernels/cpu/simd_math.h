@@ -6,9 +6,12 @@
 // of its value and 1, and passes NaN through: a diverged run must be seen, not hidden.
 namespace lockstep::LOCKSTEP_ISA {
 
+inline constexpr float kLowest = -87.33F;                         // ln of the least normal float
+inline constexpr float kMinusTwoScale = -1.59576912160573071F;    // -2 sqrt(2 / pi)
+inline constexpr float kInverseSqrtTwoPi = 0.39894228040143268F;  // 1 / sqrt(2 pi)
+
 /// e^x; 0 below -87.3, where floats stop being normal, and +infinity above 88.7.
 inline FloatVec exponential(FloatVec x) {
-  constexpr float kLowest = -87.33F;
 #if defined(__AVX512F__)
   x = minimum(broadcast(89.0F), x);
 #endif
@@ -76,7 +79,6 @@ struct Logistic {
   FloatVec value;
 };
 inline Logistic gelu_logistic(FloatVec x) {
-  constexpr float kMinusTwoScale = -1.59576912160573071F;
   const FloatVec cubic =
       multiply_add(x * x, broadcast(kMinusTwoScale * 0.044715F), broadcast(kMinusTwoScale));
   FloatVec v = x * cubic;
@@ -106,7 +108,6 @@ inline FloatVec gelu_erf(FloatVec x) {
 
 inline FloatVec gelu_erf_derivative(FloatVec x) {
   const Normal normal = standard_normal(x);
-  constexpr float kInverseSqrtTwoPi = 0.39894228040143268F;
   return multiply_add(x * broadcast(kInverseSqrtTwoPi), normal.bell, normal.distribution);
 }
 
