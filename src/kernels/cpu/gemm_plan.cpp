@@ -10,7 +10,7 @@ constexpr int64_t kWorkOfThread = int64_t{64} * 1024;
 // Parts of k: only where c is so small that its rows and columns cannot occupy many threads, and
 // never so short that adding the parts up shows.
 constexpr int64_t kSmallC = int64_t{128} * 1024;
-constexpr int64_t kPartOfK = 512;
+constexpr int64_t kPartOfK = 1024;
 constexpr int64_t kMaxPartsOfK = 8;
 constexpr int64_t kStep = GemmPlan::kStep;
 
@@ -18,7 +18,7 @@ int64_t k_parts(int64_t m, int64_t n, int64_t k) {
   if (m * n > kSmallC) {
     return 1;
   }
-  return std::clamp(k / kPartOfK / 2, int64_t{1}, kMaxPartsOfK);
+  return std::clamp(k / kPartOfK, int64_t{1}, kMaxPartsOfK);
 }
 
 }  // namespace
