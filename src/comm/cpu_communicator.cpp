@@ -79,6 +79,10 @@ struct Communicator<CpuDevice>::Impl {
     }
   }
 
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  Impl(Impl&&) = delete;
+  Impl& operator=(Impl&&) = delete;
   ~Impl() {
     abort_.stop();
     {

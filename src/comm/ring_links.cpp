@@ -59,6 +59,9 @@ RingLinks connect_ring(Bootstrap& bootstrap, const PeerTable& peers,
   const auto shares_host_with = [&](int other) {
     return peers[static_cast<size_t>(other)].host_id == peers[static_cast<size_t>(rank)].host_id;
   };
+  const auto path_to = [&](int other) {
+    return shares_host_with(other) ? SocketPath::kLoopback : SocketPath::kNetwork;
+  };
   if (options.transport != TransportChoice::kSocket &&
       (shares_host_with(successor) || shares_host_with(predecessor))) {
     auto own = std::make_shared<ShmRegion>(ShmRegion::create(options.window_elements));
@@ -100,11 +103,11 @@ RingLinks connect_ring(Bootstrap& bootstrap, const PeerTable& peers,
     Connections connections = connect_ranks(bootstrap, peers, connect);
     if (!send_shm) {
       links.send = make_socket_send_edge(std::move(connections.connected.at(successor)),
-                                         links.window, !shares_host_with(successor));
+                                         links.window, path_to(successor));
     }
     if (!recv_shm) {
       links.recv = make_socket_recv_edge(std::move(connections.accepted.at(predecessor)),
-                                         links.window, !shares_host_with(predecessor));
+                                         links.window, path_to(predecessor));
     }
   }
   return links;

@@ -1,5 +1,7 @@
 #include "comm/socket_transport.h"
 
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -11,6 +13,7 @@
 #include <cstring>
 #include <deque>
 #include <span>
+#include <string_view>
 #include <type_traits>
 #include <utility>
 
@@ -300,13 +303,19 @@ class SocketRecvEdge final : public RecvEdge {
 }  // namespace
 
 std::unique_ptr<SendEdge> make_socket_send_edge(UniqueFd socket, CpuView<float> window,
-                                                bool check_data) {
-  return std::make_unique<SocketSendEdge>(std::move(socket), window, check_data);
+                                                SocketPath path) {
+  if (path == SocketPath::kLoopback) {
+    // Best effort: where cubic is not in the kernel, the default stays.
+    constexpr std::string_view kUnpaced = "cubic";
+    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, kUnpaced.data(),
+                 static_cast<socklen_t>(kUnpaced.size()));
+  }
+  return std::make_unique<SocketSendEdge>(std::move(socket), window, path == SocketPath::kNetwork);
 }
 
 std::unique_ptr<RecvEdge> make_socket_recv_edge(UniqueFd socket, CpuView<float> window,
-                                                bool check_data) {
-  return std::make_unique<SocketRecvEdge>(std::move(socket), window, check_data);
+                                                SocketPath path) {
+  return std::make_unique<SocketRecvEdge>(std::move(socket), window, path == SocketPath::kNetwork);
 }
 
 }  // namespace lockstep

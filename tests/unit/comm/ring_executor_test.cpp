@@ -318,8 +318,9 @@ void run_over_relay(FaultyRelay::Lie lie, size_t at) {
     options.rank = rank;
     options.world_size = 2;
     options.timeout = milliseconds(300);
-    RingExecutor ring(options, make_socket_send_edge(out.take_sender(), window.view(), true),
-                      make_socket_recv_edge(in.take_receiver(), window.view(), true), kNoAbort);
+    RingExecutor ring(
+        options, make_socket_send_edge(out.take_sender(), window.view(), SocketPath::kNetwork),
+        make_socket_recv_edge(in.take_receiver(), window.view(), SocketPath::kNetwork), kNoAbort);
     ring.run({0, kElements}, 0);
     ring.drain();
     expect_integer_sums(2, {0, kElements}, window.view());
@@ -369,8 +370,9 @@ TEST(Ring, DoesNotDeadlockWithTheSmallestSocketBuffers) {
     RingOptions options;
     options.rank = rank;
     options.world_size = kWorld;
-    RingExecutor ring(options, make_socket_send_edge(std::move(out), window.view(), true),
-                      make_socket_recv_edge(std::move(in), window.view(), true), kNoAbort);
+    RingExecutor ring(
+        options, make_socket_send_edge(std::move(out), window.view(), SocketPath::kNetwork),
+        make_socket_recv_edge(std::move(in), window.view(), SocketPath::kNetwork), kNoAbort);
     ring.run({0, kElements}, 0);
     ring.drain();
     expect_integer_sums(kWorld, {0, kElements}, window.view());
