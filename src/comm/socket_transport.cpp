@@ -305,10 +305,10 @@ class SocketRecvEdge final : public RecvEdge {
 std::unique_ptr<SendEdge> make_socket_send_edge(UniqueFd socket, CpuView<float> window,
                                                 SocketPath path) {
   if (path == SocketPath::kLoopback) {
-    // Best effort: where cubic is not in the kernel, the default stays.
-    constexpr std::string_view kUnpaced = "cubic";
-    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, kUnpaced.data(),
-                 static_cast<socklen_t>(kUnpaced.size()));
+    const std::string_view unpaced = "cubic";
+    // Best effort: where it is not in the kernel, the default stays.
+    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, unpaced.data(),
+                 static_cast<socklen_t>(unpaced.size()));
   }
   return std::make_unique<SocketSendEdge>(std::move(socket), window, path == SocketPath::kNetwork);
 }

@@ -80,7 +80,7 @@ ExitCode run_group(Ring ring, int64_t elements, const std::function<void(Member&
 }
 
 float integer_at(int rank, int64_t i) {
-  return static_cast<float>((i * 31 + rank * 17) % 1000 - 300);
+  return static_cast<float>((i * 31 + int64_t{rank} * 17) % 1000 - 300);
 }
 
 float real_at(int rank, int64_t i) {
@@ -120,6 +120,7 @@ TEST_P(CommunicatorOver, SumsRangesOfEverySizeExactly) {
 TEST_P(CommunicatorOver, KeepsThousandsOfSmallSumsApart) {
   const auto body = [](Member& self) {
     const int n = self.world_size;
+    const int sum_of_ranks = n * (n - 1) / 2;
     for (int round = 0; round < 3000; ++round) {
       const int64_t begin = round % 40;
       self.window[begin] = static_cast<float>(self.rank + round);
@@ -127,7 +128,7 @@ TEST_P(CommunicatorOver, KeepsThousandsOfSmallSumsApart) {
       self.comm.all_reduce(self.stream, {begin, begin + 1 + round % 4}, round);
       self.comm.all_reduce(self.stream, {begin + 5, begin + 6}, round);
       self.comm.finish(self.stream);
-      ASSERT_EQ(self.window[begin], static_cast<float>(n * (n - 1) / 2 + n * round));
+      ASSERT_EQ(self.window[begin], static_cast<float>(sum_of_ranks + n * round));
       ASSERT_EQ(self.window[begin + 5], static_cast<float>(n * (n - 1)));
       std::fill(self.window.begin(), self.window.end(), 0.0F);
     }

@@ -104,7 +104,7 @@ void run_ring(const RingSetup& setup, const AbortSource& abort, const Body& body
 
 /// Small integers: every order of additions gives the same exact sum.
 float integer_at(int rank, int64_t i) {
-  return static_cast<float>((i * 31 + rank * 17) % 1000 - 300);
+  return static_cast<float>((i * 31 + int64_t{rank} * 17) % 1000 - 300);
 }
 
 /// Reals of many magnitudes, whose sum depends on the order of additions.
@@ -303,13 +303,13 @@ TEST(LyingRing, FindsADeadNeighbour) {
 /// Two ranks whose first link passes through a relay that lies at byte `at`; true when every sum is
 /// right, and otherwise throws what the ring threw.
 void run_over_relay(FaultyRelay::Lie lie, size_t at) {
-  constexpr int64_t kElements = 4 * kS + 11;
+  constexpr int64_t elements = 4 * kS + 11;
   FaultyRelay relay(lie, at);
   FaultyRelay honest(FaultyRelay::Lie::kNone, 0);
   run_ranks(2, [&](Bootstrap& bootstrap) {
     const int rank = bootstrap.rank();
-    CpuBuffer<float> window(kElements);
-    for (int64_t i = 0; i < kElements; ++i) {
+    CpuBuffer<float> window(elements);
+    for (int64_t i = 0; i < elements; ++i) {
       window.view()[i] = integer_at(rank, i);
     }
     FaultyRelay& out = rank == 0 ? relay : honest;
@@ -321,9 +321,9 @@ void run_over_relay(FaultyRelay::Lie lie, size_t at) {
     RingExecutor ring(
         options, make_socket_send_edge(out.take_sender(), window.view(), SocketPath::kNetwork),
         make_socket_recv_edge(in.take_receiver(), window.view(), SocketPath::kNetwork), kNoAbort);
-    ring.run({0, kElements}, 0);
+    ring.run({0, elements}, 0);
     ring.drain();
-    expect_integer_sums(2, {0, kElements}, window.view());
+    expect_integer_sums(2, {0, elements}, window.view());
   });
 }
 
@@ -348,9 +348,9 @@ TEST(LyingRing, FindsMissingBytesAndATruncatedStream) {
 
 /// Unix sockets: over TCP, buffers far below a packet's size make each byte wait for a timer.
 TEST(Ring, DoesNotDeadlockWithTheSmallestSocketBuffers) {
-  constexpr int kWorld = 3;
-  constexpr int64_t kElements = 30 * kS + 3;
-  std::array<std::array<UniqueFd, 2>, kWorld> links;  // from each rank to its successor
+  constexpr int world = 3;
+  constexpr int64_t elements = 30 * kS + 3;
+  std::array<std::array<UniqueFd, 2>, world> links;  // from each rank to its successor
   for (std::array<UniqueFd, 2>& link : links) {
     std::array<int, 2> ends{};
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
@@ -359,23 +359,23 @@ TEST(Ring, DoesNotDeadlockWithTheSmallestSocketBuffers) {
     ASSERT_EQ(::setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)), 0);
     ASSERT_EQ(::setsockopt(ends[1], SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes)), 0);
   }
-  run_ranks(kWorld, [&](Bootstrap& bootstrap) {
+  run_ranks(world, [&](Bootstrap& bootstrap) {
     const int rank = bootstrap.rank();
     UniqueFd out = std::move(links[static_cast<size_t>(rank)][0]);
-    UniqueFd in = std::move(links[static_cast<size_t>((rank + kWorld - 1) % kWorld)][1]);
-    CpuBuffer<float> window(kElements);
-    for (int64_t i = 0; i < kElements; ++i) {
+    UniqueFd in = std::move(links[static_cast<size_t>((rank + world - 1) % world)][1]);
+    CpuBuffer<float> window(elements);
+    for (int64_t i = 0; i < elements; ++i) {
       window.view()[i] = integer_at(rank, i);
     }
     RingOptions options;
     options.rank = rank;
-    options.world_size = kWorld;
+    options.world_size = world;
     RingExecutor ring(
         options, make_socket_send_edge(std::move(out), window.view(), SocketPath::kNetwork),
         make_socket_recv_edge(std::move(in), window.view(), SocketPath::kNetwork), kNoAbort);
-    ring.run({0, kElements}, 0);
+    ring.run({0, elements}, 0);
     ring.drain();
-    expect_integer_sums(kWorld, {0, kElements}, window.view());
+    expect_integer_sums(world, {0, elements}, window.view());
   });
 }
 

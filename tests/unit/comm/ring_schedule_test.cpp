@@ -167,17 +167,18 @@ TEST(RingSchedule, GivesEveryElementEveryRankOnceInTheOrderOfItsPosition) {
 
 TEST(RingSchedule, SendsTheLeastThatARingCan) {
   for (int world = 2; world <= 9; ++world) {
-    const Range range = {world * kS, 4 * world * kS};
+    const Range range = {int64_t{world} * kS, int64_t{4} * world * kS};
     const Simulation simulation(world, range, 2);
     for (const size_t rank : simulation.ranks()) {
-      EXPECT_EQ(simulation.elements_sent(rank) * world, 2 * (world - 1) * range.size());
+      EXPECT_EQ(simulation.elements_sent(rank) * world, 2 * (int64_t{world} - 1) * range.size());
     }
   }
 }
 
 TEST(RingSchedule, ForwardsASegmentRightAfterItWasConsumed) {
   for (int world = 3; world <= 9; ++world) {
-    const std::vector<RingAction> schedule = ring_schedule(1, world, {0, 6 * world * kS}, 3);
+    const std::vector<RingAction> schedule =
+        ring_schedule(1, world, {0, int64_t{6} * world * kS}, 3);
     for (size_t i = 0; i + 1 < schedule.size(); ++i) {
       if (schedule[i].kind == RingAction::Kind::kReduce) {
         EXPECT_EQ(schedule[i + 1], (RingAction{RingAction::Kind::kPublish, schedule[i].range}));
