@@ -8,7 +8,23 @@ namespace {
 struct KeyBlock {
   int64_t begin;
   int64_t count;
+
+  /// Keys of the block that some query in vector v of the tile may see.
+  int64_t seen(const QueryTile& tile, int v) const {
+    const int64_t keys = tile.begin + (v + 1) * kLanes - begin;
+    return keys < 0 ? 0 : keys < count ? keys : count;
+  }
 };
+
+// to (keys, tile) = a · b for a row of a for each key and a column of b for each query, but for
+// what whole vectors of queries do not see.
+void score_product(const KeyBlock& block, const QueryTile& tile, int64_t depth, const LeftMatrix& a,
+                   const float* b, float* to) {
+  const int64_t all = tile.vecs > 1 ? block.seen(tile, 0) : block.count;
+  product(all, depth, a, {b, tile.width}, tile.vecs, {to, tile.width, false});
+  product(block.count - all, depth, rows_of(a.row(all), a.stride), {b + kLanes, tile.width}, 1,
+          {to + all * tile.width + kLanes, tile.width, false});
+}
 
 // delta of the tile's queries from dout transposed (D, tile). Summed in the order in which dp is:
 // where one key has all the weight, as for the first query, dp - delta is then exactly zero.
@@ -26,14 +42,20 @@ void sum_delta(float* delta, const float* douts, const float* outs, const QueryT
 }
 
 // Products q·k become probabilities p, dscores scale * p * (dp - delta).
-void differentiate_softmax(float* scores, float* dscores, const QueryTile& tile, int64_t keys,
-                           float scale, const float* lse, const float* delta) {
+void differentiate_softmax(float* scores, float* dscores, const QueryTile& tile,
+                           const KeyBlock& block, float scale, const float* lse,
+                           const float* delta) {
   for (int v = 0; v < tile.vecs; ++v) {
     const int64_t left = tile.count - v * kLanes;
     const int64_t count = left < kLanes ? left : int64_t{kLanes};
     const FloatVec lses = load_first(lse + tile.begin + v * kLanes, count);
     const FloatVec deltas = load_first(delta + tile.begin + v * kLanes, count);
-    for (int64_t j = 0; j < keys; ++j) {
+    const int64_t seen = block.seen(tile, v);
+    for (int64_t j = seen; j < block.count; ++j) {
+      store(scores + j * tile.width + v * kLanes, FloatVec{});
+      store(dscores + j * tile.width + v * kLanes, FloatVec{});
+    }
+    for (int64_t j = 0; j < seen; ++j) {
       float* s = scores + j * tile.width + v * kLanes;
       float* ds = dscores + j * tile.width + v * kLanes;
       const FloatVec p = exponential(load(s) * scale - lses);
@@ -63,9 +85,10 @@ struct KeyGradient {
       const float* from = x + query * width;
       const int64_t depth = tile.count - query;
       if (left >= width) {
-        product(count, depth, rows_of(p, tile.width), from, vecs, {to + panel, stride, add});
+        product(count, depth, rows_of(p, tile.width), {from, width}, vecs,
+                {to + panel, stride, add});
       } else {
-        product(count, depth, rows_of(p, tile.width), from, vecs, {edge, width, false});
+        product(count, depth, rows_of(p, tile.width), {from, width}, vecs, {edge, width, false});
         put_edge(to + panel, count, width, left, add);
       }
       x += width * tile.count;
@@ -123,20 +146,19 @@ void attention_backward_tile(const AttentionHeadBackward& args, int64_t index, i
   for (int64_t key = first_key; key < end; key += kKeyBlock) {
     const KeyBlock block = {key, end - key < kKeyBlock ? end - key : kKeyBlock};
     const float* k = head.k + key * stride;
-    product(block.count, head_dim, rows_of(k, stride), at.forward.queries, tile.vecs,
-            {at.forward.scores, tile.width, false});
-    product(block.count, head_dim, rows_of(head.v + key * stride, stride), at.douts, tile.vecs,
-            {at.dscores, tile.width, false});
+    score_product(block, tile, head_dim, rows_of(k, stride), at.forward.queries, at.forward.scores);
+    score_product(block, tile, head_dim, rows_of(head.v + key * stride, stride), at.douts,
+                  at.dscores);
     mask_future(at.forward.scores, tile, key, block.count, -__builtin_inff());
-    differentiate_softmax(at.forward.scores, at.dscores, tile, block.count, scale_of(head),
-                          args.lse, args.delta);
+    differentiate_softmax(at.forward.scores, at.dscores, tile, block, scale_of(head), args.lse,
+                          args.delta);
     if (with_dkv) {
       const KeyGradient add_to = {tile, block, head_dim, stride, at.edge};
       add_to(args.dv + key * stride, at.forward.scores, at.dout_rows);
       add_to(args.dk + key * stride, at.dscores, at.query_rows);
     }
     if (with_dq) {
-      product(head_dim, block.count, columns_of(k, stride), at.dscores, tile.vecs,
+      product(head_dim, block.count, columns_of(k, stride), {at.dscores, tile.width}, tile.vecs,
               {at.forward.sums, tile.width, key > 0});
     }
   }

@@ -63,8 +63,8 @@ void attention_forward_tile(const AttentionHeadForward& args, int64_t index, flo
   for (int64_t key = 0; key < tile.end(); key += kKeyBlock) {
     const int64_t left = tile.end() - key;
     const int64_t keys = left < kKeyBlock ? left : kKeyBlock;
-    product(keys, head.head_dim, rows_of(head.k + key * stride, stride), at.queries, tile.vecs,
-            {at.scores, tile.width, false});
+    product(keys, head.head_dim, rows_of(head.k + key * stride, stride), {at.queries, tile.width},
+            tile.vecs, {at.scores, tile.width, false});
     mask_future(at.scores, tile, key, keys, -__builtin_inff());
     for (int v = 0; v < tile.vecs; ++v) {
       const FloatVec correction = softmax.take(v, keys, tile.width, at.scores + v * kLanes);
@@ -72,8 +72,8 @@ void attention_forward_tile(const AttentionHeadForward& args, int64_t index, flo
         scale_column(at.sums + v * kLanes, head.head_dim, tile.width, correction);
       }
     }
-    product(head.head_dim, keys, columns_of(head.v + key * stride, stride), at.scores, tile.vecs,
-            {at.sums, tile.width, key > 0});
+    product(head.head_dim, keys, columns_of(head.v + key * stride, stride), {at.scores, tile.width},
+            tile.vecs, {at.sums, tile.width, key > 0});
   }
   float log_sum[kForwardQueries];
   for (int v = 0; v < tile.vecs; ++v) {

@@ -51,15 +51,20 @@ inline LeftMatrix columns_of(const float* data, int64_t stride) {
   return {data, stride, true};
 }
 
+struct RightMatrix {
+  const float* data;
+  int64_t stride;
+};
+
 struct Target {
   float* data;
   int64_t stride;
   bool add;
 };
 
-/// to (+)= a · b for b packed in one panel of `vecs` vectors; rows are shared evenly among tiles.
-inline void product(int64_t rows, int64_t depth, const LeftMatrix& a, const float* b, int vecs,
-                    const Target& to) {
+/// to (+)= a · b for `vecs` vectors of columns of b; rows are shared evenly among tiles.
+inline void product(int64_t rows, int64_t depth, const LeftMatrix& a, const RightMatrix& b,
+                    int vecs, const Target& to) {
   const int64_t pieces = (rows + kTileRows - 1) / kTileRows;
   int64_t i = 0;
   for (int64_t piece = 0; piece < pieces; ++piece) {
@@ -67,8 +72,8 @@ inline void product(int64_t rows, int64_t depth, const LeftMatrix& a, const floa
     tile_kernel(end - i, vecs, a.by_columns)({.k = depth,
                                               .a = a.row(i),
                                               .a_stride = a.stride,
-                                              .b = b,
-                                              .b_stride = vecs * kLanes,
+                                              .b = b.data,
+                                              .b_stride = b.stride,
                                               .out = to.data + i * to.stride,
                                               .out_stride = to.stride,
                                               .add = to.add});
