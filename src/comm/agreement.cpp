@@ -12,14 +12,14 @@ namespace {
 using Facts = google::protobuf::Map<std::string, std::string>;
 
 std::string shown(const Facts& facts, const std::string& key) {
-  constexpr size_t kShownBytes = 80;
+  constexpr size_t shown_bytes = 80;
   const auto found = facts.find(key);
   if (found == facts.end()) {
     return "no value";
   }
   const std::string& value = found->second;
-  return value.size() <= kShownBytes ? fmt::format("'{}'", value)
-                                     : fmt::format("'{}...'", value.substr(0, kShownBytes));
+  return value.size() <= shown_bytes ? fmt::format("'{}'", value)
+                                     : fmt::format("'{}...'", value.substr(0, shown_bytes));
 }
 
 bool same(const Facts& a, const Facts& b, const std::string& key) {

@@ -2,19 +2,16 @@
 
 #include <fcntl.h>
 
-#include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
-#include <boost/asio/redirect_error.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <deque>
-#include <exception>
+#include <functional>
 #include <memory>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -29,8 +26,8 @@ namespace lockstep {
 namespace {
 
 namespace asio = boost::asio;
-using asio::use_awaitable;
 using asio::ip::tcp;
+using boost::system::error_code;
 
 constexpr std::chrono::seconds kHandshakeLimit{5};
 constexpr std::chrono::milliseconds kRetryPause{50};
@@ -47,7 +44,7 @@ class TimedSocket {
 
   static void limit(const std::shared_ptr<TimedSocket>& self, Clock::duration limit) {
     self->timer_.expires_after(limit);
-    self->timer_.async_wait([weak = std::weak_ptr(self)](const boost::system::error_code& failed) {
+    self->timer_.async_wait([weak = std::weak_ptr(self)](const error_code& failed) {
       const auto alive = weak.lock();
       if (!failed && alive) {
         alive->close();
@@ -56,7 +53,7 @@ class TimedSocket {
   }
   void lift_limit() { timer_.cancel(); }
   void close() {
-    boost::system::error_code ignored;
+    error_code ignored;
     socket_.close(ignored);
   }
 
@@ -77,12 +74,28 @@ class TimedSocket {
   asio::steady_timer timer_;
 };
 
-template <size_t Size>
-asio::awaitable<std::array<uint8_t, Size>> read_message(tcp::socket& socket) {
-  std::array<uint8_t, Size> message{};
-  co_await asio::async_read(socket, asio::buffer(message), use_awaitable);
-  co_return message;
-}
+/// A connection that comes to this rank, until it is proven or dropped.
+struct Guest : TimedSocket {
+  Guest(tcp::socket socket, const GroupKey& key, const HandshakeTerms& terms)
+      : TimedSocket(std::move(socket)), handshake(key, terms) {}
+
+  HandshakeServer handshake;
+  HandshakeHello hello{};
+  HandshakeProof proof{};
+  int rank = -1;  ///< as it claims
+};
+
+/// One attempt of this rank to connect to another.
+struct Visit : TimedSocket {
+  Visit(asio::io_context& io, const GroupKey& key, const HandshakeTerms& terms, size_t number)
+      : TimedSocket(io), handshake(key, terms), rank(terms.server), attempt(number) {}
+
+  HandshakeClient handshake;
+  HandshakeChallenge challenge{};
+  HandshakeProof proof{};
+  int rank;
+  size_t attempt;
+};
 
 /// Makes the connections of one rank, all at once on the calling thread.
 class Meeting {
@@ -104,16 +117,13 @@ class Meeting {
   Connections connect() {
     const Deadline deadline(options_.timeout);
     for (tcp::acceptor& acceptor : acceptors_) {
-      spawn(accept_all(acceptor));
+      accept_next(acceptor);
     }
     for (const int peer : options_.connect_to) {
-      spawn(reach(peer));
+      visit(peer, 0);
     }
-    while (!complete() && !failure_ && !deadline.passed()) {
+    while (!complete() && !deadline.passed()) {
       io_.run_one_until(deadline.end());
-    }
-    if (failure_) {
-      std::rethrow_exception(failure_);
     }
     if (!complete()) {
       throw TimeoutError("{}", missing());
@@ -124,17 +134,15 @@ class Meeting {
  private:
   bool complete() const { return awaited_.empty() && unreached_.empty(); }
 
-  void spawn(asio::awaitable<void> body) {
-    asio::co_spawn(io_, std::move(body), [this](const std::exception_ptr& failure) {
-      failure_ = failure_ ? failure_ : failure;
-    });
+  HandshakeTerms terms(int client, int server) const {
+    return {options_.purpose, client, server, bootstrap_.world_size()};
   }
 
   void listen(const std::string& address) {
     const tcp::endpoint endpoint(asio::ip::make_address(address), 0);
     tcp::acceptor acceptor(io_, endpoint.protocol());
     ::fcntl(acceptor.native_handle(), F_SETFD, FD_CLOEXEC);
-    boost::system::error_code failed;
+    error_code failed;
     acceptor.bind(endpoint, failed);
     if (!failed) {
       acceptor.listen(asio::socket_base::max_listen_connections, failed);
@@ -176,22 +184,43 @@ class Meeting {
     LOCKSTEP_CHECK(key_ != nullptr, "rank 0 sent no key");
   }
 
-  asio::awaitable<void> accept_all(tcp::acceptor& acceptor) {
-    for (;;) {
-      boost::system::error_code failed;
-      tcp::socket socket =
-          co_await acceptor.async_accept(asio::redirect_error(use_awaitable, failed));
-      if (failed) {  // out of descriptors, or a client that is gone already: both pass
-        asio::steady_timer pause(io_, kRetryPause);
-        co_await pause.async_wait(use_awaitable);
-        continue;
+  /// A completion handler that goes on with `next`, or ends the session when its connection broke.
+  template <class Session>
+  auto then(std::shared_ptr<Session> session, void (Meeting::*next)(std::shared_ptr<Session>)) {
+    return [this, session = std::move(session), next](const error_code& failed, size_t = 0) {
+      if (failed) {
+        drop(session, failed.message());
+      } else {
+        (this->*next)(session);
       }
-      auto client = std::make_shared<TimedSocket>(std::move(socket));
-      TimedSocket::limit(client, kHandshakeLimit);
-      make_room();
-      half_open_.push_back(client);
-      spawn(serve(std::move(client)));
-    }
+    };
+  }
+
+  void after_pause(std::function<void()> next) {
+    auto timer = std::make_shared<asio::steady_timer>(io_, kRetryPause);
+    timer->async_wait([timer, next = std::move(next)](const error_code&) { next(); });
+  }
+
+  // --- the side that accepts ---
+
+  void accept_next(tcp::acceptor& acceptor) {
+    acceptor.async_accept([this, &acceptor](const error_code& failed, tcp::socket socket) {
+      if (failed) {  // out of descriptors, or a client that is gone already: both pass
+        after_pause([this, &acceptor] { accept_next(acceptor); });
+        return;
+      }
+      receive(std::make_shared<Guest>(std::move(socket), *key_, terms(-1, bootstrap_.rank())));
+      accept_next(acceptor);
+    });
+  }
+
+  void receive(std::shared_ptr<Guest> guest) {
+    TimedSocket::limit(guest, kHandshakeLimit);
+    make_room();
+    half_open_.push_back(guest);
+    const auto buffer = asio::buffer(guest->hello);
+    tcp::socket& socket = guest->socket();
+    asio::async_read(socket, buffer, then(std::move(guest), &Meeting::on_hello));
   }
 
   /// Members of the group need milliseconds, so the oldest of too many is a stranger; a member that
@@ -206,71 +235,100 @@ class Meeting {
     }
   }
 
-  asio::awaitable<void> serve(std::shared_ptr<TimedSocket> client) {
-    try {
-      tcp::socket& socket = client->socket();
-      HandshakeServer handshake(*key_, {.purpose = options_.purpose,
-                                        .server = bootstrap_.rank(),
-                                        .world_size = bootstrap_.world_size()});
-      const auto peer = handshake.read(co_await read_message<sizeof(HandshakeHello)>(socket));
-      if (!peer) {
-        co_return;
-      }
-      co_await asio::async_write(socket, asio::buffer(handshake.challenge()), use_awaitable);
-      if (!handshake.accepts(co_await read_message<sizeof(HandshakeProof)>(socket))) {
-        co_return;
-      }
-      if (!awaited_.contains(*peer)) {
-        log("refused a connection of rank {}, which is connected already or not expected", *peer);
-        co_return;
-      }
-      const HandshakeProof welcome = handshake.welcome();
-      co_await asio::async_write(socket, asio::buffer(welcome), use_awaitable);
-      if (awaited_.erase(*peer) != 0) {
-        made_.accepted.emplace(*peer, client->release());
-      }
-    } catch (const boost::system::system_error&) {
-      // A stranger, or a member that comes again: dropped without a word.
+  void on_hello(std::shared_ptr<Guest> guest) {
+    const std::optional<int> rank = guest->handshake.read(guest->hello);
+    if (rank) {
+      guest->rank = *rank;
+      const auto buffer = asio::buffer(guest->handshake.challenge());
+      tcp::socket& socket = guest->socket();
+      asio::async_write(socket, buffer, then(std::move(guest), &Meeting::on_challenge_sent));
     }
   }
 
-  asio::awaitable<void> reach(int peer) {
-    const std::vector<tcp::endpoint>& endpoints = endpoints_[static_cast<size_t>(peer)];
-    LOCKSTEP_CHECK(!endpoints.empty(), "rank {} does not listen", peer);
-    for (size_t attempt = 0;; ++attempt) {
-      const tcp::endpoint& endpoint = endpoints[attempt % endpoints.size()];
-      auto server = std::make_shared<TimedSocket>(io_);
-      TimedSocket::limit(server, kHandshakeLimit);
-      try {
-        if (co_await introduce(*server, endpoint, peer)) {
-          made_.connected.emplace(peer, server->release());
-          unreached_.erase(peer);
-          co_return;
-        }
-        last_failure_ = "it could not prove that it belongs to this run";
-      } catch (const boost::system::system_error& error) {
-        last_failure_ = error.code().message();
-      }
-      asio::steady_timer pause(io_, kRetryPause);
-      co_await pause.async_wait(use_awaitable);
+  void on_challenge_sent(std::shared_ptr<Guest> guest) {
+    const auto buffer = asio::buffer(guest->proof);
+    tcp::socket& socket = guest->socket();
+    asio::async_read(socket, buffer, then(std::move(guest), &Meeting::on_client_proof));
+  }
+
+  void on_client_proof(std::shared_ptr<Guest> guest) {
+    if (!guest->handshake.accepts(guest->proof)) {
+      return;
+    }
+    if (!awaited_.contains(guest->rank)) {
+      log("refused a connection of rank {}, which is connected already or not expected",
+          guest->rank);
+      return;
+    }
+    guest->proof = guest->handshake.welcome();
+    const auto buffer = asio::buffer(guest->proof);
+    tcp::socket& socket = guest->socket();
+    asio::async_write(socket, buffer, then(std::move(guest), &Meeting::on_welcomed));
+  }
+
+  void on_welcomed(std::shared_ptr<Guest> guest) {
+    if (awaited_.erase(guest->rank) != 0) {
+      made_.accepted.emplace(guest->rank, guest->release());
     }
   }
 
-  asio::awaitable<bool> introduce(TimedSocket& server, const tcp::endpoint& endpoint, int peer) {
-    tcp::socket& socket = server.socket();
-    co_await socket.async_connect(endpoint, use_awaitable);
-    HandshakeClient handshake(*key_, {.purpose = options_.purpose,
-                                      .client = bootstrap_.rank(),
-                                      .server = peer,
-                                      .world_size = bootstrap_.world_size()});
-    co_await asio::async_write(socket, asio::buffer(handshake.hello()), use_awaitable);
-    const HandshakeProof proof =
-        handshake.answer(co_await read_message<sizeof(HandshakeChallenge)>(socket));
-    co_await asio::async_write(socket, asio::buffer(proof), use_awaitable);
+  /// A stranger, or a member that comes again: without a word.
+  void drop(const std::shared_ptr<Guest>& guest, const std::string& /*reason*/) { guest->close(); }
+
+  // --- the side that connects ---
+
+  void visit(int rank, size_t attempt) {
+    const std::vector<tcp::endpoint>& endpoints = endpoints_[static_cast<size_t>(rank)];
+    LOCKSTEP_CHECK(!endpoints.empty(), "rank {} does not listen", rank);
+    auto visit = std::make_shared<Visit>(io_, *key_, terms(bootstrap_.rank(), rank), attempt);
+    TimedSocket::limit(visit, kHandshakeLimit);
+    tcp::socket& socket = visit->socket();
+    socket.async_connect(endpoints[attempt % endpoints.size()],
+                         then(std::move(visit), &Meeting::on_connected));
+  }
+
+  void on_connected(std::shared_ptr<Visit> visit) {
+    const auto buffer = asio::buffer(visit->handshake.hello());
+    tcp::socket& socket = visit->socket();
+    asio::async_write(socket, buffer, then(std::move(visit), &Meeting::on_hello_sent));
+  }
+
+  void on_hello_sent(std::shared_ptr<Visit> visit) {
+    const auto buffer = asio::buffer(visit->challenge);
+    tcp::socket& socket = visit->socket();
+    asio::async_read(socket, buffer, then(std::move(visit), &Meeting::on_challenge));
+  }
+
+  void on_challenge(std::shared_ptr<Visit> visit) {
+    visit->proof = visit->handshake.answer(visit->challenge);
+    const auto buffer = asio::buffer(visit->proof);
+    tcp::socket& socket = visit->socket();
+    asio::async_write(socket, buffer, then(std::move(visit), &Meeting::on_proof_sent));
+  }
+
+  void on_proof_sent(std::shared_ptr<Visit> visit) {
     // From here on the server may count this connection as made: leaving it for another attempt
     // would leave the server with a dead one. It answers or closes within its own limit.
-    server.lift_limit();
-    co_return handshake.accepts(co_await read_message<sizeof(HandshakeProof)>(socket));
+    visit->lift_limit();
+    const auto buffer = asio::buffer(visit->proof);
+    tcp::socket& socket = visit->socket();
+    asio::async_read(socket, buffer, then(std::move(visit), &Meeting::on_server_proof));
+  }
+
+  void on_server_proof(std::shared_ptr<Visit> visit) {
+    if (visit->handshake.accepts(visit->proof)) {
+      unreached_.erase(visit->rank);
+      made_.connected.emplace(visit->rank, visit->release());
+    } else {
+      drop(visit, "it could not prove that it belongs to this run");
+    }
+  }
+
+  void drop(const std::shared_ptr<Visit>& visit, const std::string& reason) {
+    last_failure_ = reason;
+    visit->close();
+    after_pause(
+        [this, rank = visit->rank, attempt = visit->attempt + 1] { this->visit(rank, attempt); });
   }
 
   std::string name(int rank) const {
@@ -302,12 +360,11 @@ class Meeting {
   const ConnectOptions& options_;
   std::set<int> awaited_;
   std::set<int> unreached_;
-  std::deque<tcp::acceptor> acceptors_;                // coroutines hold references
+  std::deque<tcp::acceptor> acceptors_;                // handlers hold references
   std::vector<std::vector<tcp::endpoint>> endpoints_;  // by rank
   std::unique_ptr<const GroupKey> key_;
   std::deque<std::weak_ptr<TimedSocket>> half_open_;  // oldest first
   std::string last_failure_;
-  std::exception_ptr failure_;
   Connections made_;
 };
 

@@ -4,16 +4,12 @@
 #include <sys/socket.h>
 
 #include <array>
-#include <boost/asio/awaitable.hpp>
 #include <boost/asio/buffer.hpp>
-#include <boost/asio/co_spawn.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/read.hpp>
-#include <boost/asio/use_awaitable.hpp>
 #include <boost/asio/write.hpp>
 #include <deque>
-#include <exception>
 #include <string>
 #include <utility>
 
@@ -23,8 +19,8 @@ namespace lockstep {
 namespace {
 
 namespace asio = boost::asio;
-using asio::use_awaitable;
 using asio::ip::tcp;
+using boost::system::error_code;
 
 constexpr uint32_t kMaxBodyBytes = 8192;
 
@@ -57,45 +53,47 @@ struct ControlLink::Impl {
       : socket(io), events(std::move(handlers)) {
     const tcp protocol = protocol_of(fd);
     socket.assign(protocol, fd.release());
-    asio::co_spawn(io, receive(), [](const std::exception_ptr& failure) {
-      if (failure) {
-        std::rethrow_exception(failure);
+    read_prefix();
+  }
+
+  void read_prefix() {
+    asio::async_read(socket, asio::buffer(prefix), [this](const error_code& failed, size_t) {
+      if (failed) {
+        finish(End::kClosed);
+      } else if (body_bytes(prefix) > kMaxBodyBytes) {
+        finish(End::kGarbled);
+      } else {
+        body.resize(body_bytes(prefix));
+        read_body();
       }
     });
   }
 
-  asio::awaitable<void> receive() {
-    End how = End::kClosed;
-    try {
+  void read_body() {
+    asio::async_read(socket, asio::buffer(body), [this](const error_code& failed, size_t) {
       wire::Control message;
-      for (std::string body;;) {
-        std::array<uint8_t, 4> prefix{};
-        co_await asio::async_read(socket, asio::buffer(prefix), use_awaitable);
-        if (body_bytes(prefix) > kMaxBodyBytes) {
-          how = End::kGarbled;
-          break;
-        }
-        body.resize(body_bytes(prefix));
-        co_await asio::async_read(socket, asio::buffer(body), use_awaitable);
-        if (!message.ParseFromString(body)) {
-          how = End::kGarbled;
-          break;
-        }
+      if (failed) {
+        finish(End::kClosed);
+      } else if (!message.ParseFromString(body)) {
+        finish(End::kGarbled);
+      } else {
         events.on_message(message);
+        read_prefix();
       }
-    } catch (const boost::system::system_error&) {
-      // Closed or broken: the same to the owner.
-    }
+    });
+  }
+
+  void finish(End how) {
     open = false;
     events.on_end(how);
   }
 
   void send_first() {
     asio::async_write(socket, asio::buffer(outbox.front()),
-                      [this](const boost::system::error_code& failed, size_t) {
+                      [this](const error_code& failed, size_t) {
                         outbox.pop_front();
                         if (failed) {
-                          outbox.clear();  // `receive` hears of it
+                          outbox.clear();  // the reading side hears of it
                         }
                         if (outbox.empty()) {
                           shut_down_if_ended();
@@ -107,13 +105,15 @@ struct ControlLink::Impl {
 
   void shut_down_if_ended() {
     if (ended && open && outbox.empty()) {
-      boost::system::error_code ignored;
+      error_code ignored;
       socket.shutdown(tcp::socket::shutdown_send, ignored);
     }
   }
 
   tcp::socket socket;
   Events events;
+  std::array<uint8_t, 4> prefix{};
+  std::string body;
   std::deque<std::string> outbox;  // frames; the first is on its way
   bool open = true;
   bool ended = false;

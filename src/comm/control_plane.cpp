@@ -51,8 +51,8 @@ struct Peer {
 }  // namespace
 
 struct ControlPlane::Impl {
-  Impl(Bootstrap& bootstrap, const PeerTable& table, const ControlOptions& chosen)
-      : rank(bootstrap.rank()), peers(table), options(chosen) {
+  Impl(Bootstrap& bootstrap, PeerTable table, ControlOptions chosen)
+      : rank(bootstrap.rank()), peers(std::move(table)), options(std::move(chosen)) {
     if (!alone()) {
       for (const PeerInfo& peer : peers) {
         unfinished.insert(peer.rank);
@@ -66,14 +66,17 @@ struct ControlPlane::Impl {
     }
   }
 
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  Impl(Impl&&) = delete;
+  Impl& operator=(Impl&&) = delete;
+
   ~Impl() {
     if (thread.joinable()) {
       asio::post(io, [this] { close(); });
       thread.join();
     }
   }
-
-  // --- any thread ---
 
   bool alone() const { return peers.size() == 1; }
 
@@ -93,8 +96,6 @@ struct ControlPlane::Impl {
       throw AbortedError(cause->code, cause->message);
     }
   }
-
-  // --- control thread, or before it runs ---
 
   void connect(Bootstrap& bootstrap) {
     ConnectOptions how{.purpose = Purpose::kControl,
@@ -217,8 +218,6 @@ struct ControlPlane::Impl {
     }
     changed.notify_all();
   }
-
-  // --- the orderly end ---
 
   void finish_here() {
     if (rank == 0) {

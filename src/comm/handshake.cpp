@@ -43,10 +43,10 @@ uint32_t get(const HandshakeHello& hello, size_t at) {
 
 /// A public name of the group, by which it drops the connections of another one early.
 std::array<uint8_t, 16> group_name(const GroupKey& key) {
-  constexpr std::string_view kLabel = "group name";
+  constexpr std::string_view label = "group name";
   std::array<uint8_t, 16> name{};
-  crypto_generichash(name.data(), name.size(), reinterpret_cast<const uint8_t*>(kLabel.data()),
-                     kLabel.size(), key.bytes().data(), key.bytes().size());
+  crypto_generichash(name.data(), name.size(), reinterpret_cast<const uint8_t*>(label.data()),
+                     label.size(), key.bytes().data(), key.bytes().size());
   return name;
 }
 

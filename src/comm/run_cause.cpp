@@ -94,10 +94,10 @@ RunCause rank_garbled(const PeerInfo& rank, const RankStatus& status) {
 }
 
 void pack(const RunCause& cause, wire::Cause* message) {
-  constexpr size_t kMaxBytes = 4096;
+  constexpr size_t max_bytes = 4096;
   message->set_code(static_cast<int>(cause.code));
   message->set_lost_rank(cause.lost_rank);
-  message->set_message(cause.message.substr(0, kMaxBytes));
+  message->set_message(cause.message.substr(0, max_bytes));
 }
 
 RunCause unpack(const wire::Cause& message) {
