@@ -186,7 +186,8 @@ class Meeting {
 
   /// A completion handler that goes on with `next`, or ends the session when its connection broke.
   template <class Session>
-  auto then(std::shared_ptr<Session> session, void (Meeting::*next)(std::shared_ptr<Session>)) {
+  auto then(std::shared_ptr<Session> session,
+            void (Meeting::*next)(const std::shared_ptr<Session>&)) {
     return [this, session = std::move(session), next](const error_code& failed, size_t = 0) {
       if (failed) {
         drop(session, failed.message());
@@ -214,13 +215,11 @@ class Meeting {
     });
   }
 
-  void receive(std::shared_ptr<Guest> guest) {
+  void receive(const std::shared_ptr<Guest>& guest) {
     TimedSocket::limit(guest, kHandshakeLimit);
     make_room();
     half_open_.push_back(guest);
-    const auto buffer = asio::buffer(guest->hello);
-    tcp::socket& socket = guest->socket();
-    asio::async_read(socket, buffer, then(std::move(guest), &Meeting::on_hello));
+    asio::async_read(guest->socket(), asio::buffer(guest->hello), then(guest, &Meeting::on_hello));
   }
 
   /// Members of the group need milliseconds, so the oldest of too many is a stranger; a member that
@@ -235,23 +234,21 @@ class Meeting {
     }
   }
 
-  void on_hello(std::shared_ptr<Guest> guest) {
+  void on_hello(const std::shared_ptr<Guest>& guest) {
     const std::optional<int> rank = guest->handshake.read(guest->hello);
     if (rank) {
       guest->rank = *rank;
-      const auto buffer = asio::buffer(guest->handshake.challenge());
-      tcp::socket& socket = guest->socket();
-      asio::async_write(socket, buffer, then(std::move(guest), &Meeting::on_challenge_sent));
+      asio::async_write(guest->socket(), asio::buffer(guest->handshake.challenge()),
+                        then(guest, &Meeting::on_challenge_sent));
     }
   }
 
-  void on_challenge_sent(std::shared_ptr<Guest> guest) {
-    const auto buffer = asio::buffer(guest->proof);
-    tcp::socket& socket = guest->socket();
-    asio::async_read(socket, buffer, then(std::move(guest), &Meeting::on_client_proof));
+  void on_challenge_sent(const std::shared_ptr<Guest>& guest) {
+    asio::async_read(guest->socket(), asio::buffer(guest->proof),
+                     then(guest, &Meeting::on_client_proof));
   }
 
-  void on_client_proof(std::shared_ptr<Guest> guest) {
+  void on_client_proof(const std::shared_ptr<Guest>& guest) {
     if (!guest->handshake.accepts(guest->proof)) {
       return;
     }
@@ -261,12 +258,11 @@ class Meeting {
       return;
     }
     guest->proof = guest->handshake.welcome();
-    const auto buffer = asio::buffer(guest->proof);
-    tcp::socket& socket = guest->socket();
-    asio::async_write(socket, buffer, then(std::move(guest), &Meeting::on_welcomed));
+    asio::async_write(guest->socket(), asio::buffer(guest->proof),
+                      then(guest, &Meeting::on_welcomed));
   }
 
-  void on_welcomed(std::shared_ptr<Guest> guest) {
+  void on_welcomed(const std::shared_ptr<Guest>& guest) {
     if (awaited_.erase(guest->rank) != 0) {
       made_.accepted.emplace(guest->rank, guest->release());
     }
@@ -280,42 +276,37 @@ class Meeting {
   void visit(int rank, size_t attempt) {
     const std::vector<tcp::endpoint>& endpoints = endpoints_[static_cast<size_t>(rank)];
     LOCKSTEP_CHECK(!endpoints.empty(), "rank {} does not listen", rank);
-    auto visit = std::make_shared<Visit>(io_, *key_, terms(bootstrap_.rank(), rank), attempt);
+    const auto visit = std::make_shared<Visit>(io_, *key_, terms(bootstrap_.rank(), rank), attempt);
     TimedSocket::limit(visit, kHandshakeLimit);
-    tcp::socket& socket = visit->socket();
-    socket.async_connect(endpoints[attempt % endpoints.size()],
-                         then(std::move(visit), &Meeting::on_connected));
+    visit->socket().async_connect(endpoints[attempt % endpoints.size()],
+                                  then(visit, &Meeting::on_connected));
   }
 
-  void on_connected(std::shared_ptr<Visit> visit) {
-    const auto buffer = asio::buffer(visit->handshake.hello());
-    tcp::socket& socket = visit->socket();
-    asio::async_write(socket, buffer, then(std::move(visit), &Meeting::on_hello_sent));
+  void on_connected(const std::shared_ptr<Visit>& visit) {
+    asio::async_write(visit->socket(), asio::buffer(visit->handshake.hello()),
+                      then(visit, &Meeting::on_hello_sent));
   }
 
-  void on_hello_sent(std::shared_ptr<Visit> visit) {
-    const auto buffer = asio::buffer(visit->challenge);
-    tcp::socket& socket = visit->socket();
-    asio::async_read(socket, buffer, then(std::move(visit), &Meeting::on_challenge));
+  void on_hello_sent(const std::shared_ptr<Visit>& visit) {
+    asio::async_read(visit->socket(), asio::buffer(visit->challenge),
+                     then(visit, &Meeting::on_challenge));
   }
 
-  void on_challenge(std::shared_ptr<Visit> visit) {
+  void on_challenge(const std::shared_ptr<Visit>& visit) {
     visit->proof = visit->handshake.answer(visit->challenge);
-    const auto buffer = asio::buffer(visit->proof);
-    tcp::socket& socket = visit->socket();
-    asio::async_write(socket, buffer, then(std::move(visit), &Meeting::on_proof_sent));
+    asio::async_write(visit->socket(), asio::buffer(visit->proof),
+                      then(visit, &Meeting::on_proof_sent));
   }
 
-  void on_proof_sent(std::shared_ptr<Visit> visit) {
+  void on_proof_sent(const std::shared_ptr<Visit>& visit) {
     // From here on the server may count this connection as made: leaving it for another attempt
     // would leave the server with a dead one. It answers or closes within its own limit.
     visit->lift_limit();
-    const auto buffer = asio::buffer(visit->proof);
-    tcp::socket& socket = visit->socket();
-    asio::async_read(socket, buffer, then(std::move(visit), &Meeting::on_server_proof));
+    asio::async_read(visit->socket(), asio::buffer(visit->proof),
+                     then(visit, &Meeting::on_server_proof));
   }
 
-  void on_server_proof(std::shared_ptr<Visit> visit) {
+  void on_server_proof(const std::shared_ptr<Visit>& visit) {
     if (visit->handshake.accepts(visit->proof)) {
       unreached_.erase(visit->rank);
       made_.connected.emplace(visit->rank, visit->release());
