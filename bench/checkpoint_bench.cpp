@@ -55,6 +55,7 @@ int run(int argc, char** argv) {
   {
     CheckpointStore store(work, 1);
     TrainingState state;
+    state.model.vocab_size = 65;
     std::vector<float> loaded(data.size());
     for (int64_t round = 0; round < repeats; ++round) {
       plain.push_back(write_plainly(work / "plain", data));

@@ -38,30 +38,43 @@ struct Options {
   int64_t threads = 0;
 };
 
+using Ranges = std::map<std::string, Range>;
+
+// The files decide what is there: a manifest could claim a model of any size.
+void check_tensors(const CheckpointReader& checkpoint, Ranges expected) {
+  for (const CheckpointReader::TensorInfo& tensor : checkpoint.tensors()) {
+    const auto found = expected.find(tensor.name);
+    if (found == expected.end()) {
+      continue;
+    }
+    if (found->second.size() != tensor.elements) {
+      throw CorruptError("{}: tensor {} has {} elements, not {}", checkpoint.path().string(),
+                         tensor.name, tensor.elements, found->second.size());
+    }
+    expected.erase(found);
+  }
+  if (!expected.empty()) {
+    throw CorruptError("{}: tensor {} is missing", checkpoint.path().string(),
+                       expected.begin()->first);
+  }
+}
+
 CpuBuffer<float> load_parameters(const CheckpointReader& checkpoint) {
   const ParamTable table(checkpoint.state().model);
-  CpuBuffer<float> arena(table.arena_size());
-  std::map<std::string, Range> missing;
+  Ranges ranges;
   for (const ParamSpec& spec : table.specs()) {
-    missing["parameters/" + spec.name] = spec.range;
+    ranges["parameters/" + spec.name] = spec.range;
   }
+  check_tensors(checkpoint, ranges);
+  CpuBuffer<float> arena(table.arena_size());
   checkpoint.read([&](const CheckpointReader::TensorInfo& tensor) -> std::span<float> {
-    const auto found = missing.find(tensor.name);
-    if (found == missing.end()) {
+    const auto found = ranges.find(tensor.name);
+    if (found == ranges.end()) {
       return {};
     }
     const Range range = found->second;
-    if (range.size() != tensor.elements) {
-      throw CorruptError("{}: tensor {} has {} elements, not {}", checkpoint.path().string(),
-                         tensor.name, tensor.elements, range.size());
-    }
-    missing.erase(found);
     return {arena.view().data() + range.begin, static_cast<size_t>(range.size())};
   });
-  if (!missing.empty()) {
-    throw CorruptError("{}: tensor {} is missing", checkpoint.path().string(),
-                       missing.begin()->first);
-  }
   return arena;
 }
 

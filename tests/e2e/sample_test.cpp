@@ -30,7 +30,9 @@ class SampleTest : public testing::Test {
  protected:
   static constexpr int64_t kBlock = 32;
 
-  void save(int64_t vocabulary, const std::string& tokenizer_json) {
+  /// `claim`: what the checkpoint says of its model, where that is not the truth.
+  void save(int64_t vocabulary, const std::string& tokenizer_json,
+            const GptConfig* claim = nullptr) {
     config_ = {
         .vocab_size = vocabulary, .block_size = kBlock, .n_layer = 2, .n_head = 2, .n_embd = 16};
     const ParamTable table(config_);
@@ -45,7 +47,7 @@ class SampleTest : public testing::Test {
                                       static_cast<size_t>(spec.range.size()))});
     }
     TrainingState state;
-    state.model = config_;
+    state.model = claim != nullptr ? *claim : config_;
     state.step = 1;
     state.tokenizer_json = tokenizer_json;
     CheckpointStore(folder_.path(), 0).save(state, tensors);
@@ -163,6 +165,15 @@ TEST_F(SampleTest, RefusesAVocabularyOfAnotherSize) {
   const Result result = run("");
   EXPECT_EQ(result.code, 4);
   EXPECT_THAT(result.output, HasSubstr("4 symbols in the vocabulary but 5 in the model"));
+}
+
+TEST_F(SampleTest, AllocatesNothingForAModelThatTheFilesDoNotHold) {
+  const GptConfig huge = {
+      .vocab_size = 40, .block_size = kBlock, .n_layer = 4096, .n_head = 2, .n_embd = 65536};
+  save(40, "", &huge);
+  const Result result = run("");
+  EXPECT_EQ(result.code, 4) << result.output;
+  EXPECT_THAT(result.output, HasSubstr("elements, not"));
 }
 
 TEST_F(SampleTest, RefusesBadFlagsAndAFolderWithoutCheckpoint) {

@@ -38,6 +38,7 @@ int save(const fs::path& out_dir, int64_t step, int64_t keep) {
   const std::vector<float> large = data_of(step, 0);
   const std::vector<float> other = data_of(step, 1);
   TrainingState state;
+  state.model.vocab_size = 65;
   state.step = step;
   mark("/save-begins");
   CheckpointStore store(out_dir, keep);

@@ -72,6 +72,18 @@ TrainingState get_state(const checkpoint::State& in) {
   return state;
 }
 
+// A model that cannot be would be allocated, or divided by, before anything else was compared.
+void check_model(const checkpoint::Model& in, const GptConfig& model) {
+  if (in.gelu() != checkpoint::GELU_TANH && in.gelu() != checkpoint::GELU_ERF) {
+    throw CorruptError("the model has the unknown GELU {}", static_cast<int>(in.gelu()));
+  }
+  try {
+    model.validate();
+  } catch (const UsageError& error) {
+    throw CorruptError("the model is not what a save writes: {}", error.what());
+  }
+}
+
 // The one tensor's rules; throws what is wrong without saying where.
 ManifestTensor get_tensor(const checkpoint::Tensor& in, const Manifest& manifest) {
   ManifestTensor tensor;
@@ -122,6 +134,7 @@ Manifest get_manifest(const checkpoint::Manifest& in) {
         manifest.tensor_file_bytes, manifest.chunk_elements);
   }
   manifest.state = get_state(in.state());
+  check_model(in.state().model(), manifest.state.model);
   std::set<std::string> names;
   int64_t room = manifest.tensor_file_bytes;
   int64_t end = 0;

@@ -127,6 +127,19 @@ TEST_F(HostileManifest, ChunksAndOffsetsAreBounded) {
   }
 }
 
+TEST_F(HostileManifest, ModelsThatCannotBeAreRefused) {
+  const auto with = [&](const std::function<void(checkpoint::Model&)>& change) {
+    return refusal([&](auto& m) { change(*m.mutable_state()->mutable_model()); });
+  };
+  EXPECT_THAT(with([](auto& model) { model.set_n_head(0); }), HasSubstr("--n-head 0"));
+  EXPECT_THAT(with([](auto& model) { model.set_n_head(3); }), HasSubstr("not divisible"));
+  EXPECT_THAT(with([](auto& model) { model.set_n_layer(kHuge); }), HasSubstr("--n-layer"));
+  EXPECT_THAT(with([](auto& model) { model.set_n_embd(-128); }), HasSubstr("--n-embd -128"));
+  EXPECT_THAT(with([](auto& model) { model.set_block_size(kHuge); }), HasSubstr("--block-size"));
+  EXPECT_THAT(with([](auto& model) { model.set_vocab_size(0); }), HasSubstr("0 symbols"));
+  EXPECT_THAT(with([](auto& model) { model.clear_gelu(); }), HasSubstr("unknown GELU"));
+}
+
 TEST_F(HostileManifest, BytesBetweenTensorsAreRefused) {
   EXPECT_THAT(refusal([&](auto& m) { m.mutable_tensors()->DeleteSubrange(1, 1); }),
               HasSubstr("tensors"));
