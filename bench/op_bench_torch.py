@@ -59,11 +59,6 @@ def torch_ops(batch, length, heads, head_dim, vocabulary, padded):
                 dout, q, k, v, out, lse, 0.0, True), 8 * size),
         "cross-entropy": (cross_entropy, 8 * rows * padded),
     }
-    for name, form in (("tanh", "tanh"), ("erf", "none")):
-        ops[f"gelu {name} forward"] = (
-            lambda form=form: aten.gelu(wide, approximate=form), 8 * size)
-        ops[f"gelu {name} backward"] = (
-            lambda form=form: aten.gelu_backward(dwide, wide, approximate=form), 12 * size)
     return ops
 
 

@@ -9,7 +9,6 @@
 #include "kernels/adamw.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/embedding.h"
-#include "kernels/gelu.h"
 #include "kernels/layernorm.h"
 #include "kernels/reduce.h"
 
@@ -118,23 +117,6 @@ class CaseList {
                                       .lse = at(lse),
                                       .qkv = at(qkv)});
         });
-  }
-
-  void gelu() {
-    const int64_t size = 4 * model_.rows() * model_.channels();
-    const Floats x = normal(size, 1);
-    const Floats dy = normal(size, 2);
-    const Floats out = normal(size, 3);
-    for (const Gelu form : {Gelu::kTanh, Gelu::kErf}) {
-      const std::string name = form == Gelu::kTanh ? "gelu tanh" : "gelu erf";
-      const std::string shape = fmt::format("{}", size);
-      add(name + " forward", shape, 2 * size, 0, 0, [=](CpuStream& stream) {
-        gelu_forward(stream, {.form = form, .y = at(out), .x = at(x)});
-      });
-      add(name + " backward", shape, 3 * size, 0, 0, [=](CpuStream& stream) {
-        gelu_backward(stream, {.form = form, .dx = at(out), .dy = at(dy), .x = at(x)});
-      });
-    }
   }
 
   void cross_entropy() {
@@ -270,7 +252,6 @@ std::vector<OpCase> op_cases(const OpBenchModel& model, int threads) {
   list.embedding();
   list.layernorm();
   list.attention();
-  list.gelu();
   list.cross_entropy();
   list.column_sums();
   list.parameters();

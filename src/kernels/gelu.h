@@ -4,15 +4,13 @@
 #include <cstdint>
 #include <numbers>
 
-#include "core/device/cpu_device.h"
-
 namespace lockstep {
 
 /// Which form of GELU (Hendrycks and Gimpel, 2016): GPT-2 and llm.c use the tanh approximation,
 /// nanoGPT the exact erf.
 enum class Gelu : uint8_t { kTanh, kErf };
 
-/// The definitions that every backend's vector code is tested against.
+/// The definitions that every backend's code is tested against.
 inline double gelu_value(Gelu form, double x) {
   if (form == Gelu::kErf) {
     return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2));
@@ -29,24 +27,5 @@ inline double gelu_derivative(Gelu form, double x) {
   const double t = std::tanh(scale * (x + 0.044715 * x * x * x));
   return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * scale * (1.0 + 3.0 * 0.044715 * x * x);
 }
-
-/// y = gelu(x), elementwise. x, y: (n), may be the same memory.
-template <class Device>
-struct GeluForward {
-  Gelu form = Gelu::kTanh;
-  View<Device, float> y;
-  View<Device, const float> x;
-};
-void gelu_forward(CpuStream& stream, const GeluForward<CpuDevice>& args);
-
-/// dx = dy * gelu'(x), elementwise. x, dy, dx: (n), dx may be dy.
-template <class Device>
-struct GeluBackward {
-  Gelu form = Gelu::kTanh;
-  View<Device, float> dx;
-  View<Device, const float> dy;
-  View<Device, const float> x;
-};
-void gelu_backward(CpuStream& stream, const GeluBackward<CpuDevice>& args);
 
 }  // namespace lockstep

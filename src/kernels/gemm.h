@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/device/cpu_device.h"
 #include "kernels/gelu.h"
@@ -14,9 +15,13 @@ enum class Transpose : bool { kNo, kYes };
 ///   product = op(a) · op(b)                 op(a): (m, k), op(b): (k, n), product: (m, n)
 ///   value   = product + bias                when `bias` is given: (n), added to every row
 ///   value   = value + residual              when `residual` is given: (m, n)
-///   pre     = value, value = gelu(value)    when `pre_activation` is given: (m, n), keeps the
-///   argument of GELU value   = product * gelu'(gelu_input)   when `gelu_input` is given: (m, n);
-///   alone, without the three above c       = accumulate ? c + value : value
+///   value   = gelu(value)                   when `gelu` is set
+///   value   = value * factor                when `factor` is given: (m, n)
+///   c       = accumulate ? c + value : value
+///
+/// Forward of a layer with GELU keeps gelu', of the argument that gelu had, in `gelu_derivative`:
+/// (m, n); backward multiplies by it as `factor`. So both come from one exponential, and backward
+/// computes none.
 ///
 /// The product of the whole k is finished before anything is added to it: accumulating two
 /// micro-batches on one rank then rounds as summing two ranks does. Nothing may overlap c, except
@@ -35,9 +40,9 @@ struct Gemm {
   bool accumulate = false;
   View<Device, const float> bias = {};
   View<Device, const float> residual = {};
-  View<Device, float> pre_activation = {};
-  View<Device, const float> gelu_input = {};
-  Gelu gelu = Gelu::kTanh;
+  std::optional<Gelu> gelu = {};
+  View<Device, float> gelu_derivative = {};  ///< with `gelu` only
+  View<Device, const float> factor = {};
 };
 
 /// Runs the product on the stream. Results do not depend on the number of threads. Throws

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "kernels/gelu.h"
@@ -21,16 +22,16 @@ struct GemmOperands {
   std::vector<float> b;
   std::vector<float> bias;
   std::vector<float> residual;
-  std::vector<float> gelu_input;
+  std::vector<float> factor;
   std::vector<float> accumulated;  ///< what c holds before, when it is added to
-  bool pre_activation = false;
-  Gelu gelu = Gelu::kTanh;
+  std::optional<Gelu> gelu;
+  bool gelu_derivative = false;
 };
 
 template <class Real>
 struct GemmResult {
   std::vector<Real> c;
-  std::vector<Real> pre_activation;
+  std::vector<Real> gelu_derivative;
 };
 
 /// The contract of kernels/gemm.h in loops, in two halves: in double they are the reference, in
@@ -64,12 +65,15 @@ GemmResult<Real> gemm_epilogue(const GemmOperands& in, const std::vector<Real>& 
     if (!in.residual.empty()) {
       value += static_cast<Real>(in.residual[at]);
     }
-    if (in.pre_activation) {
-      out.pre_activation.push_back(value);
-      value = static_cast<Real>(gelu_value(in.gelu, static_cast<double>(value)));
+    if (in.gelu_derivative) {
+      out.gelu_derivative.push_back(
+          static_cast<Real>(gelu_derivative(in.gelu.value(), static_cast<double>(value))));
     }
-    if (!in.gelu_input.empty()) {
-      value *= static_cast<Real>(gelu_derivative(in.gelu, static_cast<double>(in.gelu_input[at])));
+    if (in.gelu) {
+      value = static_cast<Real>(gelu_value(*in.gelu, static_cast<double>(value)));
+    }
+    if (!in.factor.empty()) {
+      value *= static_cast<Real>(in.factor[at]);
     }
     if (!in.accumulated.empty()) {
       value = static_cast<Real>(in.accumulated[at]) + value;

@@ -70,22 +70,20 @@ Vec<Real> gelu(Gelu form, const Vec<Real>& x) {
 }
 
 template <class Real>
-Vec<Real> gelu_backward(Gelu form, const Vec<Real>& dy, const Vec<Real>& x) {
+Vec<Real> gelu_derivative(Gelu form, const Vec<Real>& x) {
   const Real scale = std::sqrt(Real{2} / std::numbers::pi_v<Real>);
-  Vec<Real> dx(x.size());
+  Vec<Real> slope(x.size());
   for (size_t i = 0; i < x.size(); ++i) {
-    Real slope = 0;
     if (form == Gelu::kErf) {
       const Real density = std::exp(-x[i] * x[i] / 2) / std::sqrt(2 * std::numbers::pi_v<Real>);
-      slope = (1 + std::erf(x[i] / std::numbers::sqrt2_v<Real>)) / 2 + x[i] * density;
+      slope[i] = (1 + std::erf(x[i] / std::numbers::sqrt2_v<Real>)) / 2 + x[i] * density;
     } else {
       const Real t = std::tanh(scale * (x[i] + Real(0.044715) * x[i] * x[i] * x[i]));
       const Real inner = scale * (1 + 3 * Real(0.044715) * x[i] * x[i]);
-      slope = (1 + t) / 2 + x[i] / 2 * (1 - t * t) * inner;
+      slope[i] = (1 + t) / 2 + x[i] / 2 * (1 - t * t) * inner;
     }
-    dx[i] = dy[i] * slope;
   }
-  return dx;
+  return slope;
 }
 
 template <class Real>
@@ -282,7 +280,7 @@ AdamWState<Real> adamw(const AdamWState<Real>& before, const Vec<Real>& gradient
 
 #define LOCKSTEP_NAIVE_OPS(Real)                                                                   \
   template Vec<Real> gelu(Gelu, const Vec<Real>&);                                                 \
-  template Vec<Real> gelu_backward(Gelu, const Vec<Real>&, const Vec<Real>&);                      \
+  template Vec<Real> gelu_derivative(Gelu, const Vec<Real>&);                                      \
   template LayerNorm<Real> layernorm(const Vec<Real>&, const Vec<Real>&, const Vec<Real>&);        \
   template LayerNormGradient<Real> layernorm_backward(const Vec<Real>&, const Vec<Real>&,          \
                                                       const Vec<Real>&);                           \

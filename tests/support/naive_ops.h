@@ -17,7 +17,7 @@ using Vec = std::vector<Real>;
 template <class Real>
 Vec<Real> gelu(Gelu form, const Vec<Real>& x);
 template <class Real>
-Vec<Real> gelu_backward(Gelu form, const Vec<Real>& dy, const Vec<Real>& x);
+Vec<Real> gelu_derivative(Gelu form, const Vec<Real>& x);
 
 template <class Real>
 struct LayerNorm {

@@ -35,7 +35,8 @@ NormActivations take_norm(Cursor& cursor, int64_t tokens, int64_t channels) {
           .out = cursor.take(tokens * channels)};
 }
 
-LayerActivations take_layer(Cursor& cursor, const GptConfig& config, int64_t tokens) {
+LayerActivations take_layer(Cursor& cursor, const GptConfig& config, int64_t tokens,
+                            bool training) {
   const int64_t c = config.n_embd;
   return {.input = cursor.take(tokens * c),
           .ln_1 = take_norm(cursor, tokens, c),
@@ -44,7 +45,7 @@ LayerActivations take_layer(Cursor& cursor, const GptConfig& config, int64_t tok
           .attention_out = cursor.take(tokens * c),
           .middle = cursor.take(tokens * c),
           .ln_2 = take_norm(cursor, tokens, c),
-          .pre_activation = cursor.take(tokens * 4 * c),
+          .gelu_derivative = cursor.take(training ? tokens * 4 * c : 0),
           .gelu_out = cursor.take(tokens * 4 * c)};
 }
 
@@ -58,7 +59,7 @@ ActivationPlan::ActivationPlan(const GptConfig& config, int64_t batch, int64_t t
   const bool training = purpose == Purpose::kTraining;
   for (int64_t layer = 0; layer < config.n_layer; ++layer) {
     const bool shared = !training && layer > 0;
-    layers_.push_back(shared ? layers_.front() : take_layer(cursor, config, tokens));
+    layers_.push_back(shared ? layers_.front() : take_layer(cursor, config, tokens, training));
   }
   layer_bytes_ = cursor.position() * kElementBytes;
 

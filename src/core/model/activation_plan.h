@@ -15,9 +15,8 @@ struct NormActivations {
   Range out;   ///< (B, T, C)
 };
 
-/// What forward keeps of one layer until its backward: the operands of every product and the
-/// arguments of every nonlinearity. The outputs of LayerNorm and GELU are kept too: they are
-/// operands of weight gradients, and computing them again costs a pass over memory each.
+/// What forward keeps of one layer until its backward: the operands of every product, among them
+/// the outputs of LayerNorm and GELU, and what the gradients of the nonlinearities need.
 struct LayerActivations {
   Range input;  ///< (B, T, C): the residual stream before the layer
   NormActivations ln_1;
@@ -26,8 +25,8 @@ struct LayerActivations {
   Range attention_out;  ///< (B, T, C)
   Range middle;         ///< (B, T, C): the residual stream between attention and MLP
   NormActivations ln_2;
-  Range pre_activation;  ///< (B, T, 4C): the argument of GELU
-  Range gelu_out;        ///< (B, T, 4C)
+  Range gelu_derivative;  ///< (B, T, 4C): gelu' of GELU's argument; empty for inference
+  Range gelu_out;         ///< (B, T, 4C)
 };
 
 /// The same behind the last layer.

@@ -58,14 +58,15 @@ template <class Device>
 void mlp_forward(const Pass<Device>& pass, const BlockParameters<Device>& parameters,
                  const LayerActivations& kept, Range output) {
   norm_forward(pass, parameters.ln_2, kept.ln_2, kept.middle);
-  linear_forward(pass.stream, LinearForward<Device>{.rows = pass.rows(),
-                                                    .in = pass.channels(),
-                                                    .out = 4 * pass.channels(),
-                                                    .y = pass.at(kept.gelu_out),
-                                                    .x = pass.at(kept.ln_2.out),
-                                                    .parameters = parameters.mlp,
-                                                    .pre_activation = pass.at(kept.pre_activation),
-                                                    .gelu = pass.config.gelu});
+  linear_forward(pass.stream,
+                 LinearForward<Device>{.rows = pass.rows(),
+                                       .in = pass.channels(),
+                                       .out = 4 * pass.channels(),
+                                       .y = pass.at(kept.gelu_out),
+                                       .x = pass.at(kept.ln_2.out),
+                                       .parameters = parameters.mlp,
+                                       .gelu = pass.config.gelu,
+                                       .gelu_derivative = pass.at(kept.gelu_derivative)});
   linear_forward(pass.stream, LinearForward<Device>{.rows = pass.rows(),
                                                     .in = 4 * pass.channels(),
                                                     .out = pass.channels(),
@@ -99,8 +100,7 @@ void mlp_backward(const Pass<Device>& pass, const BlockParameters<Device>& param
                                                       .dy = pass.at(scratch.residual_gradient),
                                                       .x = pass.at(kept.gelu_out),
                                                       .weight = parameters.mlp_projection.weight,
-                                                      .gelu_input = pass.at(kept.pre_activation),
-                                                      .gelu = pass.config.gelu,
+                                                      .x_derivative = pass.at(kept.gelu_derivative),
                                                       .accumulate = accumulate});
   linear_backward(pass.stream, LinearBackward<Device>{.rows = pass.rows(),
                                                       .in = pass.channels(),

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "core/device/view.h"
 #include "core/model/gpt_tensors.h"
@@ -19,8 +20,8 @@ struct LinearForward {
   View<Device, const float> x;                          ///< (rows, in)
   WeightAndBias<View<Device, const float>> parameters;  ///< (out, in), (out)
   View<Device, const float> residual = {};              ///< (rows, out), or none: added to y
-  View<Device, float> pre_activation = {};  ///< (rows, out), or none: y = gelu(pre_activation)
-  Gelu gelu = Gelu::kTanh;
+  std::optional<Gelu> gelu = {};                        ///< applied to y
+  View<Device, float> gelu_derivative = {};             ///< (rows, out), or none: keeps gelu'
 };
 
 template <class Device>
@@ -34,8 +35,8 @@ void linear_forward(typename Device::Stream& stream, const LinearForward<Device>
                             .c = args.y,
                             .bias = args.parameters.bias,
                             .residual = args.residual,
-                            .pre_activation = args.pre_activation,
-                            .gelu = args.gelu});
+                            .gelu = args.gelu,
+                            .gelu_derivative = args.gelu_derivative});
 }
 
 /// The gradients of y = x · weightᵀ + bias.
@@ -49,10 +50,9 @@ struct LinearBackward {
   View<Device, const float> dy;                  ///< (rows, out)
   View<Device, const float> x;                   ///< (rows, in)
   View<Device, const float> weight;              ///< (out, in)
-  View<Device, const float> gelu_input = {};     ///< (rows, in), or none: x = gelu(gelu_input), and
-                                                 ///< dx is the gradient of gelu_input
-  Gelu gelu = Gelu::kTanh;
-  bool accumulate = false;  ///< of gradients
+  View<Device, const float> x_derivative = {};   ///< (rows, in), or none: x = f(z) elementwise,
+                                                 ///< this is f'(z), and dx the gradient of z
+  bool accumulate = false;                       ///< of gradients
 };
 
 template <class Device>
@@ -76,8 +76,7 @@ void linear_backward(typename Device::Stream& stream, const LinearBackward<Devic
                             .a = args.dy,
                             .b = args.weight,
                             .c = args.dx,
-                            .gelu_input = args.gelu_input,
-                            .gelu = args.gelu});
+                            .factor = args.x_derivative});
 }
 
 }  // namespace lockstep

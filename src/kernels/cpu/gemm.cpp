@@ -48,13 +48,18 @@ void check(const Gemm<CpuDevice>& problem) {
   LOCKSTEP_CHECK(problem.bias.empty() || problem.bias.size() >= n, "bias has {} elements; n={}",
                  problem.bias.size(), n);
   for (const CpuView<const float> matrix :
-       {problem.residual, CpuView<const float>(problem.pre_activation), problem.gelu_input}) {
+       {problem.residual, CpuView<const float>(problem.gelu_derivative), problem.factor}) {
     LOCKSTEP_CHECK(matrix.empty() || matrix.size() >= m * n,
                    "a matrix of the epilogue has {} elements; m={}, n={}", matrix.size(), m, n);
   }
-  LOCKSTEP_CHECK(problem.gelu_input.empty() || (problem.bias.empty() && problem.residual.empty() &&
-                                                problem.pre_activation.empty()),
-                 "gelu_input goes with no bias, residual or pre_activation");
+  LOCKSTEP_CHECK(problem.gelu_derivative.empty() || problem.gelu.has_value(),
+                 "gelu_derivative without gelu");
+}
+
+// An empty view is a step left out, wherever it points.
+template <class T>
+T* data_or_null(CpuView<T> view) {
+  return view.empty() ? nullptr : view.data();
 }
 
 GemmProduct product_of(const Gemm<CpuDevice>& problem) {
@@ -67,9 +72,12 @@ GemmProduct product_of(const Gemm<CpuDevice>& problem) {
   product.b = problem.trans_b == Transpose::kYes ? GemmOperand{problem.b.data(), 1, problem.k}
                                                  : GemmOperand{problem.b.data(), problem.n, 1};
   product.c = problem.c.data();
-  product.epilogue = {problem.bias.data(),           problem.residual.data(),
-                      problem.pre_activation.data(), problem.gelu_input.data(),
-                      problem.gelu == Gelu::kErf,    problem.accumulate};
+  product.epilogue = {.bias = data_or_null(problem.bias),
+                      .residual = data_or_null(problem.residual),
+                      .gelu = problem.gelu,
+                      .gelu_derivative = data_or_null(problem.gelu_derivative),
+                      .factor = data_or_null(problem.factor),
+                      .accumulate = problem.accumulate};
   return product;
 }
 

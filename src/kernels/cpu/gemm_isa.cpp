@@ -51,9 +51,8 @@ constexpr Cut cut(int64_t size, int64_t most) {
 }
 
 bool is_plain(const GemmEpilogue& epilogue) {
-  return epilogue.bias == nullptr && epilogue.residual == nullptr &&
-         epilogue.pre_activation == nullptr && epilogue.gelu_input == nullptr &&
-         !epilogue.accumulate;
+  return epilogue.bias == nullptr && epilogue.residual == nullptr && !epilogue.gelu &&
+         epilogue.factor == nullptr && !epilogue.accumulate;
 }
 
 // How a rectangle is walked. Along k it is a function of k alone: that order decides the bits.
@@ -109,13 +108,16 @@ inline void finish(const GemmProduct& product, FloatVec value, int64_t at, int64
   if (epilogue.residual != nullptr) {
     value += load_count(epilogue.residual + at, count);
   }
-  if (epilogue.pre_activation != nullptr) {
-    store_count(epilogue.pre_activation + at, value, count);
-    value = epilogue.gelu_erf ? gelu_erf(value) : gelu_tanh(value);
+  if (epilogue.gelu) {
+    const GeluAndDerivative gelu =
+        *epilogue.gelu == Gelu::kErf ? gelu_erf(value) : gelu_tanh(value);
+    if (epilogue.gelu_derivative != nullptr) {
+      store_count(epilogue.gelu_derivative + at, gelu.derivative, count);
+    }
+    value = gelu.value;
   }
-  if (epilogue.gelu_input != nullptr) {
-    const FloatVec x = load_count(epilogue.gelu_input + at, count);
-    value = value * (epilogue.gelu_erf ? gelu_erf_derivative(x) : gelu_tanh_derivative(x));
+  if (epilogue.factor != nullptr) {
+    value *= load_count(epilogue.factor + at, count);
   }
   if (epilogue.accumulate) {
     value = load_count(product.c + at, count) + value;

@@ -1,8 +1,10 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "kernels/cpu/dispatch.h"
+#include "kernels/gelu.h"
 
 namespace lockstep {
 
@@ -19,9 +21,9 @@ struct GemmOperand {
 struct GemmEpilogue {
   const float* bias = nullptr;
   const float* residual = nullptr;
-  float* pre_activation = nullptr;
-  const float* gelu_input = nullptr;
-  bool gelu_erf = false;
+  std::optional<Gelu> gelu;
+  float* gelu_derivative = nullptr;
+  const float* factor = nullptr;
   bool accumulate = false;
 };
 

@@ -72,43 +72,32 @@ inline Normal standard_normal(FloatVec x) {
   return {bell, select(x > FloatVec{}, broadcast(1.0F) - tail, tail)};
 }
 
-/// The logistic function of GELU's tanh form: 0.5 (1 + tanh u) = 1 / (1 + e), e = e^(-2u),
-/// u = sqrt(2 / pi) (x + 0.044715 x³). Unlike 1 + tanh it keeps its digits for negative x.
-struct Logistic {
-  FloatVec e;
+/// GELU and its derivative at one argument: what they share is most of either.
+struct GeluAndDerivative {
   FloatVec value;
+  FloatVec derivative;
 };
-inline Logistic gelu_logistic(FloatVec x) {
-  const FloatVec cubic =
-      multiply_add(x * x, broadcast(kMinusTwoScale * 0.044715F), broadcast(kMinusTwoScale));
-  FloatVec v = x * cubic;
-  v = select(v > broadcast(80.0F), broadcast(80.0F), v);  // beyond, e² would overflow
-  const FloatVec e = exponential(v);
-  return {e, reciprocal(broadcast(1.0F) + e)};
-}
 
-inline FloatVec gelu_tanh(FloatVec x) {
-  return x * gelu_logistic(x).value;
-}
-
-inline FloatVec gelu_tanh_derivative(FloatVec x) {
-  // Beyond 10 the derivative is 0 or 1 in float, while x² may overflow.
-  x = select(x > broadcast(10.0F), broadcast(10.0F), x);
-  x = select(x < broadcast(-10.0F), broadcast(-10.0F), x);
-  const Logistic s = gelu_logistic(x);
+/// The tanh form, by the logistic function s(2u) = 0.5 (1 + tanh u) = 1 / (1 + e), e = e^(-2u),
+/// u = sqrt(2 / pi) (x + 0.044715 x³). Unlike 1 + tanh it keeps its digits for negative x.
+inline GeluAndDerivative gelu_tanh(FloatVec x) {
+  // Beyond 9.6 s and the derivative are 0 or 1 in float, while x² may overflow.
+  const FloatVec near = minimum(broadcast(9.6F), maximum(broadcast(-9.6F), x));
+  const FloatVec square = near * near;
+  const FloatVec e = exponential(near * multiply_add(square, broadcast(kMinusTwoScale * 0.044715F),
+                                                     broadcast(kMinusTwoScale)));
+  const FloatVec s = reciprocal(broadcast(1.0F) + e);
   // With d = du/dx: s + x s' = s + 2 d x s (1 - s), and 1 - s = e s.
-  const FloatVec twice_d = multiply_add(x * x, broadcast(3 * 0.044715F * 1.59576912160573071F),
-                                        broadcast(1.59576912160573071F));
-  return multiply_add(x * twice_d, s.e * s.value * s.value, s.value);
+  const FloatVec minus_twice_d =
+      multiply_add(square, broadcast(kMinusTwoScale * 3 * 0.044715F), broadcast(kMinusTwoScale));
+  return {x * s, s - near * minus_twice_d * (e * s) * s};
 }
 
-inline FloatVec gelu_erf(FloatVec x) {
-  return x * standard_normal(x).distribution;
-}
-
-inline FloatVec gelu_erf_derivative(FloatVec x) {
+/// The erf form.
+inline GeluAndDerivative gelu_erf(FloatVec x) {
   const Normal normal = standard_normal(x);
-  return multiply_add(x * broadcast(kInverseSqrtTwoPi), normal.bell, normal.distribution);
+  return {x * normal.distribution,
+          multiply_add(x * broadcast(kInverseSqrtTwoPi), normal.bell, normal.distribution)};
 }
 
 }  // namespace lockstep::LOCKSTEP_ISA

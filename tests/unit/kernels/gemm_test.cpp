@@ -79,7 +79,7 @@ CpuView<const float> view_of(const std::vector<float>& values) {
 naive::GemmResult<float> run(const GemmOperands& in, int threads = 1, bool residual_is_c = false) {
   CpuStream stream(threads);
   Output c(in.m * in.n);
-  Output pre(in.pre_activation ? in.m * in.n : 0);
+  Output slope(in.gelu_derivative ? in.m * in.n : 0);
   std::copy(in.accumulated.begin(), in.accumulated.end(), c.view().begin());
   if (residual_is_c) {
     std::copy(in.residual.begin(), in.residual.end(), c.view().begin());
@@ -96,15 +96,13 @@ naive::GemmResult<float> run(const GemmOperands& in, int threads = 1, bool resid
   problem.accumulate = !in.accumulated.empty();
   problem.bias = view_of(in.bias);
   problem.residual = residual_is_c ? CpuView<const float>(c.view()) : view_of(in.residual);
-  problem.gelu_input = view_of(in.gelu_input);
-  if (in.pre_activation) {
-    problem.pre_activation = pre.view();
-  }
   problem.gelu = in.gelu;
+  problem.gelu_derivative = slope.view();
+  problem.factor = view_of(in.factor);
   gemm(stream, problem);
   EXPECT_TRUE(c.guards_intact()) << "wrote outside c";
-  EXPECT_TRUE(pre.guards_intact()) << "wrote outside pre_activation";
-  return {c.values(), pre.values()};
+  EXPECT_TRUE(slope.guards_intact()) << "wrote outside gelu_derivative";
+  return {c.values(), slope.values()};
 }
 
 // max |out - ref| / max |ref|; infinite when a value is not finite or sizes differ.
@@ -143,8 +141,8 @@ void expect_matches_reference(const GemmOperands& in, const Products& products,
   const auto plain = naive::gemm_epilogue(in, products.plain);
   const auto out = run(in, 1, residual_is_c);
   EXPECT_LE(error_of(out.c, reference.c), tolerance(plain.c, reference.c));
-  EXPECT_LE(error_of(out.pre_activation, reference.pre_activation),
-            tolerance(plain.pre_activation, reference.pre_activation));
+  EXPECT_LE(error_of(out.gelu_derivative, reference.gelu_derivative),
+            tolerance(plain.gelu_derivative, reference.gelu_derivative));
 }
 
 std::string name(const GemmOperands& in) {
@@ -238,31 +236,39 @@ struct Epilogue {
   bool residual_is_c = false;
   bool gelu = false;
   bool gelu_derivative = false;
+  bool factor = false;
   bool accumulate = false;
 };
 
 GemmOperands with_epilogue(GemmOperands in, const Epilogue& epilogue, Gelu form) {
   const int64_t size = in.m * in.n;
-  in.gelu = form;
+  in.gelu = epilogue.gelu ? std::optional(form) : std::nullopt;
+  in.gelu_derivative = epilogue.gelu_derivative;
   in.bias = epilogue.bias ? normal(in.n, 2) : std::vector<float>();
   in.residual = epilogue.residual ? normal(size, 3) : std::vector<float>();
-  in.gelu_input = epilogue.gelu_derivative ? normal(size, 4) : std::vector<float>();
+  in.factor = epilogue.factor ? normal(size, 4) : std::vector<float>();
   in.accumulated = epilogue.accumulate ? normal(size, 5) : std::vector<float>();
-  in.pre_activation = epilogue.gelu;
   return in;
 }
 
 std::vector<Epilogue> epilogues() {
-  return {{.name = "bias", .bias = true},
-          {.name = "residual", .residual = true},
-          {.name = "bias, residual", .bias = true, .residual = true},
-          {.name = "bias, residual in c", .bias = true, .residual = true, .residual_is_c = true},
-          {.name = "gelu", .gelu = true},
-          {.name = "bias, gelu", .bias = true, .gelu = true},
-          {.name = "gelu derivative", .gelu_derivative = true},
-          {.name = "accumulate", .accumulate = true},
-          {.name = "gelu derivative, accumulate", .gelu_derivative = true, .accumulate = true},
-          {.name = "all", .bias = true, .residual = true, .gelu = true, .accumulate = true}};
+  return {
+      {.name = "bias", .bias = true},
+      {.name = "residual", .residual = true},
+      {.name = "bias, residual", .bias = true, .residual = true},
+      {.name = "bias, residual in c", .bias = true, .residual = true, .residual_is_c = true},
+      {.name = "gelu", .gelu = true},
+      {.name = "bias, gelu and derivative", .bias = true, .gelu = true, .gelu_derivative = true},
+      {.name = "factor", .factor = true},
+      {.name = "accumulate", .accumulate = true},
+      {.name = "factor, accumulate", .factor = true, .accumulate = true},
+      {.name = "all",
+       .bias = true,
+       .residual = true,
+       .gelu = true,
+       .gelu_derivative = true,
+       .factor = true,
+       .accumulate = true}};
 }
 
 TEST(Gemm, EveryEpilogue) {
@@ -296,7 +302,8 @@ TEST(Gemm, AccumulatingEqualsProductThenAddBitByBit) {
 }
 
 TEST(Gemm, BitsDoNotDependOnThreads) {
-  const Epilogue epilogue = {.name = "bias, gelu", .bias = true, .gelu = true};
+  const Epilogue epilogue = {
+      .name = "bias, gelu", .bias = true, .gelu = true, .gelu_derivative = true};
   for (const Sizes sizes :
        {Sizes{129, 130, 127}, {80, 128, 4099}, {1000, 33, 65}, {65, 1000, 129}}) {
     for_each_transpose(sizes, [&](const GemmOperands& plain) {
@@ -305,7 +312,7 @@ TEST(Gemm, BitsDoNotDependOnThreads) {
       for (const int threads : {2, 3, 5}) {
         const auto several = run(in, threads);
         EXPECT_EQ(several.c, one.c) << threads;
-        EXPECT_EQ(several.pre_activation, one.pre_activation) << threads;
+        EXPECT_EQ(several.gelu_derivative, one.gelu_derivative) << threads;
       }
     });
   }
@@ -354,7 +361,10 @@ TEST(Gemm, RefusesViewsThatAreTooSmall) {
   in.bias = normal(4, 2);
   EXPECT_THROW(run(in), InternalError);
   in.bias = normal(5, 2);
-  in.gelu_input = normal(20, 3);
+  in.factor = normal(19, 3);
+  EXPECT_THROW(run(in), InternalError);
+  in.factor = {};
+  in.gelu_derivative = true;  // without gelu
   EXPECT_THROW(run(in), InternalError);
 }
 

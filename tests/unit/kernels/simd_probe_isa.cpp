@@ -20,16 +20,16 @@ void probe_exponential(float* y, const float* x, int64_t n) {
   apply(y, x, n, exponential);
 }
 void probe_gelu_tanh(float* y, const float* x, int64_t n) {
-  apply(y, x, n, gelu_tanh);
+  apply(y, x, n, [](FloatVec v) { return gelu_tanh(v).value; });
 }
 void probe_gelu_tanh_derivative(float* y, const float* x, int64_t n) {
-  apply(y, x, n, gelu_tanh_derivative);
+  apply(y, x, n, [](FloatVec v) { return gelu_tanh(v).derivative; });
 }
 void probe_gelu_erf(float* y, const float* x, int64_t n) {
-  apply(y, x, n, gelu_erf);
+  apply(y, x, n, [](FloatVec v) { return gelu_erf(v).value; });
 }
 void probe_gelu_erf_derivative(float* y, const float* x, int64_t n) {
-  apply(y, x, n, gelu_erf_derivative);
+  apply(y, x, n, [](FloatVec v) { return gelu_erf(v).derivative; });
 }
 void probe_square_root(float* y, const float* x, int64_t n) {
   apply(y, x, n, square_root);

@@ -89,6 +89,18 @@ TEST(SimdMath, GeluOfHugeArgumentsIsTheArgumentOrZero) {
   }
 }
 
+TEST(SimdMath, GeluDerivativeOfHugeArgumentsIsOneOrZero) {
+  const std::vector<float> x = {-1e30F, -1e10F, -100.0F, 100.0F, 1e10F, 1e30F};
+  std::vector<float> slope(x.size());
+  for (const VectorFunction derivative : {LOCKSTEP_SELECT_ISA(probe_gelu_tanh_derivative),
+                                          LOCKSTEP_SELECT_ISA(probe_gelu_erf_derivative)}) {
+    derivative(slope.data(), x.data(), static_cast<int64_t>(x.size()));
+    for (size_t i = 0; i < x.size(); ++i) {
+      EXPECT_NEAR(slope[i], x[i] > 0 ? 1.0F : 0.0F, 1e-30F) << x[i];
+    }
+  }
+}
+
 TEST(SimdMath, NanPassesThrough) {
   const float x = std::numeric_limits<float>::quiet_NaN();
   for (const VectorFunction function :

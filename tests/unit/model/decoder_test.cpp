@@ -4,6 +4,7 @@
 
 #include <vector>
 
+#include "core/device/cpu_device.h"
 #include "unit/model/tiny_gpt.h"
 
 namespace lockstep {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "core/device/cpu_device.h"
 #include "core/optim/optimizer.h"
 #include "unit/model/reference_device.h"
 #include "unit/model/tiny_gpt.h"

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "core/device/cpu_device.h"
 #include "unit/model/reference_device.h"
 #include "unit/model/tiny_gpt.h"
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "core/device/cpu_device.h"
 #include "unit/model/tiny_gpt.h"
 
 // Logits, loss and gradients against PyTorch in float64: tests/parity/make_gpt_reference.py.

@@ -70,12 +70,14 @@ void gemm(ReferenceStream& stream, const Gemm<ReferenceDevice>& args) {
     value[i] += args.bias.empty() ? 0.0 : args.bias[at % args.n];
     value[i] += args.residual.empty() ? 0.0 : args.residual[at];
   }
-  if (!args.pre_activation.empty()) {
-    store(args.pre_activation, value);
-    value = naive::gelu(args.gelu, value);
+  if (!args.gelu_derivative.empty()) {
+    store(args.gelu_derivative, naive::gelu_derivative(args.gelu.value(), value));
   }
-  if (!args.gelu_input.empty()) {
-    value = naive::gelu_backward(args.gelu, value, load(args.gelu_input, args.m * args.n));
+  if (args.gelu) {
+    value = naive::gelu(*args.gelu, value);
+  }
+  for (size_t i = 0; i < value.size() && !args.factor.empty(); ++i) {
+    value[i] *= args.factor[static_cast<int64_t>(i)];
   }
   store(args.c, value, args.accumulate);
   finish(stream);
