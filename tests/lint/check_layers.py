@@ -34,7 +34,8 @@ LIBRARIES = {
 
 FOLDERS = {
     "core/base", "core/device", "core/model", "core/optim", "core/data", "core/checkpoint",
-    "kernels", "kernels/layout", "kernels/cpu", "kernels/cpu/isa", "kernels/cuda", "comm", "trainer",
+    "kernels", "kernels/layout", "kernels/cpu", "kernels/cpu/isa", "kernels/cuda",
+    "kernels/cuda/ladder", "kernels/cuda/ptx", "comm", "trainer",
 }
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+([<"])([^>"]+)[>"]')

@@ -3,10 +3,17 @@
 #include <cstdint>
 #include <type_traits>
 
-#include "core/base/error.h"
 #include "core/base/range.h"
 
 namespace lockstep {
+
+namespace internal {
+
+/// Throws InternalError unless `range` lies in [0, size). Not inline: nvcc 13 cannot check fmt's
+/// format strings.
+void check_subview(Range range, int64_t size);
+
+}  // namespace internal
 
 /// Contiguous memory of a device, not owned. The device is part of the type: handing host memory to
 /// a CUDA op does not compile. A view of T converts to a view of const T; an empty view means
@@ -32,8 +39,7 @@ class View {
   }
 
   View subview(Range range) const {
-    LOCKSTEP_CHECK(range.begin >= 0 && range.begin <= range.end && range.end <= size_,
-                   "[{}, {}) of {} elements", range.begin, range.end, size_);
+    internal::check_subview(range, size_);
     return View(data_ + range.begin, range.size());
   }
 

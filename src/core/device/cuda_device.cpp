@@ -1,0 +1,127 @@
+#include "core/device/cuda_device.h"
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/device/cuda_error.h"
+
+namespace lockstep {
+
+int cuda_device_count() {
+  int count = 0;
+  const cudaError_t code = cudaGetDeviceCount(&count);
+  // No driver, the toolkit's stub in its place, or a driver that is too old: no device can be used.
+  if (code == cudaErrorNoDevice || code == cudaErrorInsufficientDriver ||
+      code == cudaErrorStubLibrary) {
+    return 0;
+  }
+  check_cuda(code, "counting GPUs");
+  return count;
+}
+
+void require_cuda_device() {
+  if (cuda_device_count() == 0) {
+    throw UnsupportedError(
+        "no usable GPU: no NVIDIA device is visible, or its driver is missing or too old");
+  }
+}
+
+CudaFacts cuda_facts(int device) {
+  cudaDeviceProp properties{};
+  check_cuda(cudaGetDeviceProperties(&properties, device), "reading a GPU's properties");
+  std::array<char, 32> pci{};
+  check_cuda(cudaDeviceGetPCIBusId(pci.data(), static_cast<int>(pci.size()), device),
+             "reading a GPU's PCI id");
+  return {
+      .name = properties.name,
+      .compute_capability = 10 * properties.major + properties.minor,
+      .multiprocessors = properties.multiProcessorCount,
+      .shared_bytes_per_block = static_cast<int64_t>(properties.sharedMemPerBlockOptin),
+      .shared_bytes_per_multiprocessor =
+          static_cast<int64_t>(properties.sharedMemPerMultiprocessor),
+      .l2_bytes = properties.l2CacheSize,
+      .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem),
+      .pci_id = pci.data(),
+  };
+}
+
+CudaStream::CudaStream() {
+  check_cuda(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), "creating a stream");
+}
+CudaStream::~CudaStream() {
+  if (handle_ != nullptr) {
+    cudaStreamDestroy(handle_);
+  }
+}
+CudaStream& CudaStream::operator=(CudaStream&& other) noexcept {
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+void CudaStream::synchronize() {
+  check_cuda(cudaStreamSynchronize(handle_), "waiting for a stream");
+}
+
+CudaEvent::CudaEvent() {
+  check_cuda(cudaEventCreate(&handle_), "creating an event");
+}
+CudaEvent::~CudaEvent() {
+  if (handle_ != nullptr) {
+    cudaEventDestroy(handle_);
+  }
+}
+CudaEvent& CudaEvent::operator=(CudaEvent&& other) noexcept {
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+void CudaEvent::record(CudaStream& stream) {
+  check_cuda(cudaEventRecord(handle_, stream.handle()), "recording an event");
+}
+double CudaEvent::seconds_since(const CudaEvent& start) {
+  check_cuda(cudaEventSynchronize(handle_), "waiting for an event");
+  float milliseconds = 0;
+  check_cuda(cudaEventElapsedTime(&milliseconds, start.handle_, handle_), "reading a time");
+  return milliseconds * 1e-3;
+}
+
+void* CudaDevice::allocate(int64_t bytes) {
+  if (bytes == 0) {
+    return nullptr;
+  }
+  void* data = nullptr;
+  if (cudaMalloc(&data, static_cast<size_t>(bytes)) != cudaSuccess) {
+    cudaGetLastError();
+    size_t free = 0;
+    size_t total = 0;
+    cudaMemGetInfo(&free, &total);
+    constexpr double mib = 1 << 20;
+    throw OutOfMemoryError(
+        "cannot allocate {:.1f} MiB on the GPU: {:.1f} of {:.1f} MiB are free; a smaller "
+        "--batch-size needs less",
+        static_cast<double>(bytes) / mib, static_cast<double>(free) / mib,
+        static_cast<double>(total) / mib);
+  }
+  check_cuda(cudaMemset(data, 0, static_cast<size_t>(bytes)), "zeroing device memory");
+  // The memset is on the default stream, which the streams of this library do not wait for.
+  check_cuda(cudaDeviceSynchronize(), "zeroing device memory");
+  return data;
+}
+
+void CudaDevice::deallocate(void* data, int64_t /*bytes*/) noexcept {
+  cudaFree(data);
+}
+
+void copy_bytes_from_host(CudaStream& stream, void* to, const void* from, int64_t bytes) {
+  check_cuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyHostToDevice,
+                             stream.handle()),
+             "copying to the GPU");
+}
+void copy_bytes_to_host(CudaStream& stream, void* to, const void* from, int64_t bytes) {
+  check_cuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost,
+                             stream.handle()),
+             "copying from the GPU");
+}
+
+}  // namespace lockstep

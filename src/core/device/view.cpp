@@ -1,0 +1,12 @@
+#include "core/device/view.h"
+
+#include "core/base/error.h"
+
+namespace lockstep::internal {
+
+void check_subview(Range range, int64_t size) {
+  LOCKSTEP_CHECK(range.begin >= 0 && range.begin <= range.end && range.end <= size,
+                 "[{}, {}) of {} elements", range.begin, range.end, size);
+}
+
+}  // namespace lockstep::internal

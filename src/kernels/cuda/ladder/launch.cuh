@@ -1,0 +1,102 @@
+#pragma once
+
+// What every rung shares around its kernel: the transpose cases, the grid, the check, the resource
+// report. A rung is a struct with
+//   static constexpr int kTileM, kTileN, kThreads, kSharedBytes;      // shared memory beyond the
+//   static template <Major A, Major B> static __global__ kernel              // reached through
+//   `entry<A, B>(vectorized)`
+
+#include <cuda_runtime.h>
+
+#include <type_traits>
+
+#include "core/device/cuda_error.h"
+#include "kernels/cuda/ladder/rung.h"
+#include "kernels/cuda/ladder/rungs.h"
+#include "kernels/cuda/operand.cuh"
+
+namespace lockstep::cuda {
+
+/// Calls body(A, B) with the majors of the operands as types: m x k of A is K-major when it is
+/// stored as it stands, k x n of B is MN-major when it is.
+template <class Body>
+void dispatch_majors(Transpose trans_a, Transpose trans_b, Body body) {
+  using K = std::integral_constant<Major, Major::kK>;
+  using MN = std::integral_constant<Major, Major::kMN>;
+  const bool a_k = trans_a == Transpose::kNo;
+  const bool b_k = trans_b == Transpose::kYes;
+  if (a_k) {
+    b_k ? body(K{}, K{}) : body(K{}, MN{});
+  } else {
+    b_k ? body(MN{}, K{}) : body(MN{}, MN{});
+  }
+}
+
+inline bool aligned16(const void* pointer) {
+  return reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
+}
+
+template <Major kMajor>
+Operand<kMajor> make_operand(const float* data, int64_t extent, int64_t depth) {
+  const int64_t row = kMajor == Major::kK ? depth : extent;
+  return {data, static_cast<int>(extent), static_cast<int>(depth), row % 4 == 0 && aligned16(data)};
+}
+
+inline Output make_output(const Gemm<CudaDevice>& problem) {
+  return {problem.c.data(), static_cast<int>(problem.m), static_cast<int>(problem.n),
+          problem.n % 4 == 0 && aligned16(problem.c.data())};
+}
+
+/// A kernel may use more than 48 KiB of shared memory only after it was told so.
+template <class RungKernel, class Kernel>
+void allow_shared(Kernel* kernel) {
+  if constexpr (RungKernel::kSharedBytes > 0) {
+    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                    RungKernel::kSharedBytes),
+               "raising a kernel's shared memory");
+  }
+}
+
+template <class RungKernel>
+void launch_rung(CudaStream& stream, const Gemm<CudaDevice>& problem) {
+  check_rung_problem(problem);
+  if (problem.m == 0 || problem.n == 0) {
+    return;
+  }
+  dispatch_majors(problem.trans_a, problem.trans_b, [&](auto a_major, auto b_major) {
+    const Operand<a_major()> a = make_operand<a_major()>(problem.a.data(), problem.m, problem.k);
+    const Operand<b_major()> b = make_operand<b_major()>(problem.b.data(), problem.n, problem.k);
+    auto* kernel = RungKernel::template entry<a_major(), b_major()>(a.vectorized && b.vectorized);
+    allow_shared<RungKernel>(kernel);
+    const dim3 grid(
+        static_cast<unsigned>((problem.n + RungKernel::kTileN - 1) / RungKernel::kTileN),
+        static_cast<unsigned>((problem.m + RungKernel::kTileM - 1) / RungKernel::kTileM));
+    kernel<<<grid, RungKernel::kThreads, RungKernel::kSharedBytes, stream.handle()>>>(
+        a, b, make_output(problem));
+    check_cuda(cudaGetLastError(), "launching a matrix product");
+  });
+}
+
+template <class RungKernel>
+Rung::Resources rung_resources(Transpose trans_a, Transpose trans_b) {
+  Rung::Resources resources;
+  dispatch_majors(trans_a, trans_b, [&resources](auto a_major, auto b_major) {
+    auto* kernel = RungKernel::template entry<a_major(), b_major()>(true);
+    cudaFuncAttributes attributes{};
+    check_cuda(cudaFuncGetAttributes(&attributes, kernel), "reading a kernel's attributes");
+    allow_shared<RungKernel>(kernel);
+    int blocks = 0;
+    check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, RungKernel::kThreads,
+                                                             RungKernel::kSharedBytes),
+               "reading a kernel's occupancy");
+    resources = {
+        .registers = attributes.numRegs,
+        .spilled_bytes = static_cast<int>(attributes.localSizeBytes),
+        .shared_bytes = static_cast<int>(attributes.sharedSizeBytes) + RungKernel::kSharedBytes,
+        .resident_blocks = blocks,
+        .threads = RungKernel::kThreads};
+  });
+  return resources;
+}
+
+}  // namespace lockstep::cuda

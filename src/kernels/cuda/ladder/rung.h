@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "core/device/cuda_device.h"
+#include "kernels/gemm.h"
+
+namespace lockstep {
+
+/// One step of the ladder: a whole matrix product kernel that changes one thing about the rung
+/// before it.
+struct Rung {
+  int number;
+  std::string_view name;
+  std::string_view idea;
+  bool tensor_cores;  ///< multiplies in TF32; otherwise in fp32
+
+  /// c = op(a) · op(b) for any shape and transposes; the other fields of the problem must be empty.
+  /// Enqueues only.
+  void (*launch)(CudaStream& stream, const Gemm<CudaDevice>& problem);
+
+  /// What the compiler and the hardware make of the kernel.
+  struct Resources {
+    int registers = 0;        ///< a thread
+    int spilled_bytes = 0;    ///< a thread, in local memory
+    int shared_bytes = 0;     ///< a block
+    int resident_blocks = 0;  ///< on a multiprocessor
+    int threads = 0;          ///< a block
+  };
+  /// Of the kernel for these transposes, with aligned rows.
+  Resources (*resources)(Transpose trans_a, Transpose trans_b);
+};
+
+/// All rungs, in order.
+std::span<const Rung> ladder();
+
+}  // namespace lockstep

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep::cuda {
+
+/// The address in shared memory, in bytes, that the instructions below take.
+__device__ inline uint32_t shared_address(const float* shared) {
+  return static_cast<uint32_t>(__cvta_generic_to_shared(shared));
+}
+
+/// Starts copying 16 bytes from global to shared memory, past the registers; only the first `bytes`
+/// are read, the rest becomes zero. Both addresses are multiples of 16.
+__device__ inline void copy16_async(uint32_t to, const float* from, int bytes) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
+               : "memory");
+}
+
+/// The same for 4 bytes, for rows that no wider copy can start at.
+__device__ inline void copy4_async(uint32_t to, const float* from, int bytes) {
+  asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes)
+               : "memory");
+}
+
+/// Closes the group of the copies started so far by this thread.
+__device__ inline void commit_copies() {
+  asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/// Waits until at most kPending of this thread's groups are unfinished.
+template <int kPending>
+__device__ void wait_copies() {
+  asm volatile("cp.async.wait_group %0;" ::"n"(kPending) : "memory");
+}
+
+}  // namespace lockstep::cuda

@@ -1,0 +1,34 @@
+#pragma once
+
+#include <cstdint>
+
+namespace lockstep::cuda {
+
+/// The nearest TF32 value of a float, ties away from zero, both as bits. The tensor cores drop the
+/// low 13 bits, which alone would shrink every product by half a unit on average; half a unit added
+/// first makes that a rounding. An integer addition does it at four times the rate of cvt.rna.tf32;
+/// only NaN payloads and infinity come out otherwise.
+__device__ inline uint32_t round_to_tf32(uint32_t bits) {
+  return bits + 0x1000U;
+}
+
+/// d += a · b for one 16 x 8 x 8 product; layouts in kernels/layout/mma_fragment.h.
+__device__ inline void mma_tf32(float (&d)[4], const uint32_t (&a)[4], uint2 b) {
+  asm volatile(
+      "mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, "
+      "%9}, "
+      "{%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b.x), "r"(b.y));
+}
+
+/// Four 8 x 4 matrices of floats from shared memory: lane l gives the address of row l % 8 of
+/// matrix l / 8 (16 bytes); register i of lane (g, t) receives element t of row g of matrix i.
+__device__ inline void load_matrices(uint32_t (&to)[4], const float* row) {
+  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+               : "r"(address));
+}
+
+}  // namespace lockstep::cuda

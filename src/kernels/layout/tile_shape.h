@@ -1,0 +1,40 @@
+#pragma once
+
+// The shapes of the multi-stage kernels' work, known to the kernels and to what checks their
+// layouts on the host.
+
+namespace lockstep::layout {
+
+/// What a block, a stage and a warp of a multi-stage product take on.
+template <int kBlockM_, int kBlockN_, int kDepth_, int kStages_, int kWarpsM_, int kWarpsN_,
+          int kResident_, int kPad_ = 0>
+struct TileShape {
+  static constexpr int kBlockM = kBlockM_;
+  static constexpr int kBlockN = kBlockN_;
+  static constexpr int kDepth = kDepth_;  ///< k per stage
+  static constexpr int kStages = kStages_;
+  static constexpr int kWarpsN = kWarpsN_;
+  static constexpr int kThreads = kWarpsM_ * kWarpsN_ * 32;
+  static constexpr int kWarpM = kBlockM_ / kWarpsM_;
+  static constexpr int kWarpN = kBlockN_ / kWarpsN_;
+  static constexpr int kPad = kPad_;  ///< floats behind each row of a [k][extent] tile
+  static constexpr int kStageFloats = (kBlockM_ + kBlockN_ + 2 * kPad_) * kDepth_;
+  static constexpr int kSharedBytes = kStages_ * kStageFloats * 4;
+  static constexpr int kResident = kResident_;  ///< blocks that must fit a multiprocessor
+};
+
+/// Rung 10: the tile of each operand that is stored in fragment order, and the block that fills it.
+struct FragmentTile {
+  static constexpr int kExtent = 128;
+  static constexpr int kDepth = 16;
+  static constexpr int kThreads = 256;
+};
+
+/// Rung 11: 64 x 64 warp tiles, since the bytes read from shared memory per product fall with both
+/// sides of the tile.
+using MultistageMmaShape = TileShape<128, 128, 32, 3, 2, 2, 2>;
+
+/// Rung 12: 8 x 16 elements a thread, 64 x 64 a warp.
+using MultistageSimtShape = TileShape<128, 128, 8, 5, 2, 2, 2, 4>;
+
+}  // namespace lockstep::layout
