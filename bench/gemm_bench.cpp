@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/random.h"
+#include "gemm_bench_cuda.h"
 #include "gemm_shapes.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/gemm.h"
@@ -31,6 +32,7 @@ struct Options {
   std::string baseline;
   std::string json;
   int64_t threads = 1;
+  int64_t rung = 0;
   double seconds = 0.3;
   bool fusion = false;
 };
@@ -216,6 +218,8 @@ void add_options(CommandLine& cli, Options& options) {
   cli.option("--isa", &options.isa, "Instruction set: portable, avx2 or avx512")
       .one_of({"portable", "avx2", "avx512"});
   cli.option("--baseline", &options.baseline, "Measure this beside ours").one_of({"openblas"});
+  cli.option("--rung", &options.rung, "With --device cuda: this rung of the ladder; 0 for all")
+      .at_least(0);
   cli.option("--seconds", &options.seconds, "Time for each shape").greater_than(0);
   cli.flag("--fusion", &options.fusion,
            "Measure the product with bias, GELU and its derivative too");
@@ -224,7 +228,9 @@ void add_options(CommandLine& cli, Options& options) {
       "Times are medians; ratio = the baseline's time over ours, fused = time with bias, GELU and "
       "its derivative over time of the plain product, both medians over interleaved rounds. One "
       "thread is timed by "
-      "its processor time, several by the wall clock.");
+      "its processor time, several by the wall clock. --device cuda times the ladder's rungs as "
+      "replays of CUDA graphs and, where its library is found, cuBLAS; UNPINNED says that the SM "
+      "clock was not locked or moved; error is max |c - fp64| / max |fp64| over some elements.");
 }
 
 int run(int argc, char** argv) {
@@ -235,7 +241,15 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (options.device == "cuda") {
-    throw UnsupportedError("--device cuda: this build has no CUDA backend");
+    if (!options.baseline.empty() || options.fusion || cli.given("--threads") ||
+        cli.given("--isa")) {
+      throw UsageError("--baseline, --fusion, --threads and --isa are for --device cpu");
+    }
+    run_cuda_gemm_bench({.shapes = shapes_of(options),
+                         .rung = options.rung,
+                         .seconds = options.seconds,
+                         .json = options.json});
+    return 0;
   }
   if (!options.isa.empty()) {
     ::setenv("LOCKSTEP_ISA", options.isa.c_str(), 1);  // read at the first use of cpu_isa
