@@ -242,7 +242,7 @@ OpBenchModel op_bench_model(std::string_view name) {
     return {{.batch = 16, .time = 256, .heads = 6, .head_dim = 64}, 6, 65, 80};
   }
   if (name == "124m") {
-    return {{.batch = 1, .time = 1024, .heads = 12, .head_dim = 64}, 12, 50257, 50304};
+    return {{.batch = 1, .time = 1024, .heads = 12, .head_dim = 64}, 12, 50257, 50272};
   }
   throw UsageError("--model {}: the models are char-cpu, char and 124m", name);
 }

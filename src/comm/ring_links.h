@@ -27,8 +27,8 @@ struct RingLinks {
 };
 
 /// Makes this rank's window and connects it to both neighbours, each over the transport that
-/// select_transports gives. Collective. Throws UsageError when the ranks' window sizes or choices
-/// differ or a forced transport cannot serve an edge.
+/// select_transports gives. Collective. Throws RanksDisagreeError when the ranks' window sizes or
+/// choices differ, UsageError when a forced transport cannot serve an edge.
 RingLinks connect_ring(Bootstrap& bootstrap, const PeerTable& peers,
                        const CommunicatorOptions& options);
 

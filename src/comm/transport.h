@@ -66,7 +66,7 @@ class RecvEdge {
   virtual bool try_begin(CollectiveHeader* header) = 0;
   /// Takes the next message, the data of `range`, into the window: added to or in place of what is
   /// there. False when it has not come yet; called again with the same arguments it goes on. Throws
-  /// CorruptError when what came is not that range, whole and unaltered.
+  /// PeerLostError when what came is not that range, whole and unaltered.
   virtual bool try_reduce(Range range) = 0;
   virtual bool try_copy(Range range) = 0;
   /// Everything of this collective is consumed: tells the sender.

@@ -26,9 +26,11 @@ struct LayerNormForward {
 void layernorm_forward(CpuStream& stream, const LayerNormForward<CpuDevice>& args);
 
 /// With x̂ = (x - mean) * rstd and g = dy * gamma:
-///   dx += rstd * (g - mean(g) - x̂ * mean(g * x̂))     added: the residual stream's gradient is
-///   already there dgamma (+)= sum over rows of dy * x̂, dbeta (+)= sum over rows of dy
-/// The sums over rows are finished before they are added when `accumulate` is set.
+///   dx     += rstd * (g - mean(g) - x̂ * mean(g * x̂))
+///   dgamma (+)= sum over rows of dy * x̂
+///   dbeta  (+)= sum over rows of dy
+/// dx is always added to: the residual stream's gradient is already there. The sums over rows are
+/// finished before they are added when `accumulate` is set.
 template <class Device>
 struct LayerNormBackward {
   int64_t rows = 0;

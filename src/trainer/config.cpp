@@ -106,7 +106,7 @@ void for_each_machine_option(Sink& sink, Config& c) {
            "Seconds that a collective waits for a rank that lives")
       .at_least(1);
   sink.add("--bind-address", &c.bind_address,
-           "Address to listen on; empty: loopback on one host, else the route to rank 0");
+           "Address or interface to listen on; empty: loopback on one host, else every address");
 }
 
 template <class Sink, class Config>

@@ -1,4 +1,4 @@
-// What a build without CUDA has in place of trainer_cuda.cpp.
+// What a build without CUDA has in place of a trainer on the GPU.
 #include "core/base/error.h"
 #include "trainer/trainer.h"
 

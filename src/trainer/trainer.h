@@ -6,14 +6,12 @@
 #include <string>
 
 #include "comm/communicator.h"
-#include "core/base/clock.h"
 #include "core/base/exit_code.h"
 #include "core/checkpoint/checkpoint_store.h"
 #include "core/data/data_loader.h"
 #include "trainer/config.h"
 #include "trainer/group.h"
 #include "trainer/overlap.h"
-#include "trainer/progress.h"
 #include "trainer/replica.h"
 #include "trainer/reporter.h"
 #include "trainer/run_plan.h"

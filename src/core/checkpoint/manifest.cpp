@@ -84,7 +84,7 @@ void check_model(const checkpoint::Model& in, const GptConfig& model) {
   }
 }
 
-// The one tensor's rules; throws what is wrong without saying where.
+// One tensor, held to the limits; throws what is wrong without saying where.
 ManifestTensor get_tensor(const checkpoint::Tensor& in, const Manifest& manifest) {
   ManifestTensor tensor;
   tensor.name = in.name();

@@ -40,9 +40,9 @@ class Gpt {
                 View<Device, const int32_t> targets, View<Device, float> loss);
 
   /// Mean loss over the batch into `loss[0]`; leaves behind what backward needs, which reads the
-  /// tokens again: they must stay until then. gradient_scale
-  /// multiplies the gradient of the mean loss of this micro-batch: 1 / (micro-batches of the step
-  /// over all ranks) makes the sum of all micro-gradients the gradient of the global mean.
+  /// tokens again: they must stay until then. gradient_scale multiplies the gradient of the mean
+  /// loss of this micro-batch: 1 / (micro-batches of the step over all ranks) makes the sum of all
+  /// micro-gradients the gradient of the global mean.
   void forward(Stream& stream, View<Device, const int32_t> tokens,
                View<Device, const int32_t> targets, float gradient_scale, View<Device, float> loss);
 

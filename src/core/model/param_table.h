@@ -21,8 +21,8 @@ struct ParamSpec {
   bool decay = false;          ///< weight decay applies: matrices and embeddings
   Init init = Init::kZero;
   float stddev = 0;  ///< of Init::kNormal
-  int64_t init_size =
-      0;  ///< leading elements that init fills; the rest (vocabulary padding) stays zero
+  /// Leading elements that init fills; the rest (vocabulary padding) stays zero.
+  int64_t init_size = 0;
 };
 
 /// The parameter arena's layout: wte wpe | layer 0 … L-1 | ln_f. Backward completes a suffix that
@@ -33,13 +33,13 @@ class ParamTable {
   explicit ParamTable(const GptConfig& config);
 
   const std::vector<ParamSpec>& specs() const { return specs_; }
-  const ParamSpec& find(
-      const std::string& name) const;  ///< throws InternalError when there is none
+  /// Throws InternalError when there is none of this name.
+  const ParamSpec& find(const std::string& name) const;
 
-  int64_t arena_size() const { return arena_size_; }  ///< elements, gaps included
-  int64_t parameter_count() const {
-    return parameter_count_;
-  }  ///< without gaps and padding, as papers count
+  /// Elements, gaps included.
+  int64_t arena_size() const { return arena_size_; }
+  /// Elements without gaps and padding, as papers count.
+  int64_t parameter_count() const { return parameter_count_; }
 
   Range embeddings() const { return embeddings_; }
   Range layer(int64_t index) const { return layers_[static_cast<size_t>(index)]; }

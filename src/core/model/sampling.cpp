@@ -32,16 +32,16 @@ int32_t sample_token(std::span<const float> logits, const SamplingOptions& optio
     return ids[0];
   }
 
-  std::vector<double> weights;
+  std::vector<double> cumulative;
   double total = 0;
   for (const int32_t id : ids) {
     total += std::exp((static_cast<double>(logit(id)) - static_cast<double>(logit(ids[0]))) /
                       options.temperature);
-    weights.push_back(total);
+    cumulative.push_back(total);
   }
   const double point = random_uniform(options.seed, kStream, index) * total;
-  const auto found = std::upper_bound(weights.begin(), weights.end(), point);
-  return ids[std::min(static_cast<size_t>(found - weights.begin()), kept - 1)];
+  const auto found = std::upper_bound(cumulative.begin(), cumulative.end(), point);
+  return ids[std::min(static_cast<size_t>(found - cumulative.begin()), kept - 1)];
 }
 
 }  // namespace lockstep
