@@ -7,9 +7,11 @@ namespace {
 
 // Half a vector of floats widens to a whole vector of doubles.
 constexpr int kHalf = kLanes / 2;
+// NOLINTBEGIN(modernize-use-using): GCC keeps may_alias and alignment on a typedef only
 typedef float HalfVec
     __attribute__((vector_size(kHalf * sizeof(float)), aligned(sizeof(float)), may_alias));
 typedef double DoubleVec __attribute__((vector_size(kHalf * sizeof(double))));
+// NOLINTEND(modernize-use-using)
 
 // So many sums run side by side on every instruction set, whatever its vectors hold.
 constexpr int kChains = 32;
