@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/base/error.h"
 #include "core/base/random.h"
 #include "support/naive_gemm.h"
 
