@@ -38,15 +38,19 @@ TEST(Utf8, RefusesWhatIsNotUtf8) {
       {"U+110000", "\xf4\x90\x80\x80"},
       {"lead byte above any code point", "\xf8\x88\x80\x80\x80"},
       {"0xff", "\xff"},
-      {"cut off after one of two", "\xc3"},
-      {"cut off after two of three", "\xe2\x82"},
-      {"cut off after three of four", "\xf0\x9f\x98"},
+      // What would complete them lies behind the end of the text.
+      {"cut off after one of two", std::string_view("\xc3\xa9", 1)},
+      {"cut off after one of three", std::string_view("\xe2\x82\xac", 1)},
+      {"cut off after two of three", std::string_view("\xe2\x82\xac", 2)},
+      {"cut off after three of four", std::string_view("\xf0\x9f\x98\x80", 3)},
       {"lead followed by a letter", "\xc3x"},
       {"lead, continuation, letter", "\xe2\x82x"},
   };
   for (const auto& [what, bytes] : cases) {
     EXPECT_EQ(decode_utf8(bytes, 0).length, 0U) << what;
   }
+  EXPECT_EQ(decode_utf8(std::string_view("ab\xc3\xa9", 3), 2).length, 0U)
+      << "cut off, at an offset";
 }
 
 TEST(Utf8, DecodesAtAnOffset) {
