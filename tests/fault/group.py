@@ -31,13 +31,18 @@ def wait_until(condition, limit, what):
         time.sleep(0.005)
 
 
-def alive(pid):
-    """Whether a process runs; a zombie does not."""
+def state(pid):
+    """The letter of /proc/PID/stat; "X" when there is no such process."""
     try:
         with open(f"/proc/{pid}/stat") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+            return file.read().rsplit(")", 1)[1].split()[0]
     except OSError:
-        return False
+        return "X"
+
+
+def alive(pid):
+    """Whether a process runs; a zombie does not."""
+    return state(pid) not in "ZX"
 
 
 class Group:
@@ -111,6 +116,9 @@ class Group:
         now = time.monotonic()
         os.kill(self.pids[rank], number)
         return now
+
+    def stopped(self, rank):
+        return state(self.pids[rank]) == "T"
 
     def exits(self, ranks, limit):
         """{rank: (exit code, time)} once all of `ranks` have left."""

@@ -21,10 +21,13 @@ PEER_LOST, TIMEOUT = 5, 6
 PEER_TIMEOUT = 2.0
 SMALL = ["--n-layer", "2", "--n-head", "2", "--n-embd", "64", "--block-size", "32", "--threads", "1", "--warmup-iters",
          "2", "--max-iters", "1000000", "--sample-tokens", "0", "--peer-timeout", str(PEER_TIMEOUT)]
-# Steps of half a second and more, nearly all of it in forward and backward.
+# Steps of half a second and more, nearly all of it in forward and backward. A step is printed at the end of its
+# optimizer, and the other rank may be a little behind or ahead.
+IN_A_STEP = "forward|backward|all-reduce|optimizer"
 COMPUTING = SMALL + ["--batch-size", "256", "--eval-interval", "0", "--no-overlap", "--log-interval", "1"]
-# The first evaluation takes for ever.
-EVALUATING = SMALL + ["--global-batch-size", "12", "--eval-interval", "1", "--eval-iters", "1000000"]
+# The evaluation after the second step takes for ever.
+EVALUATING = SMALL + ["--global-batch-size", "12", "--eval-interval", "2", "--eval-iters", "1000000", "--log-interval",
+                      "1"]
 # Every step ends in a save of 38 MB.
 SAVING = SMALL + ["--batch-size", "1", "--n-layer", "4", "--n-embd", "256", "--eval-interval", "0",
                   "--checkpoint-interval", "1"]
@@ -48,15 +51,28 @@ class Training(Group):
         self.wait_started()
         wait_until(lambda: text in self.read("stdout.0"), 60, f"'{text}' of rank 0")
 
-    def wait_saving(self):
-        """Until rank 0 is in a save: stopped there, so that it is still in it."""
+    def wait_evaluating(self):
+        self.wait_printed("step     1/")
+        time.sleep(0.5)  # for the second step, which takes milliseconds
+
+    def saving(self):
+        """Whether rank 0 has begun a checkpoint and not ended it."""
+        return any(os.path.isdir(name) and not os.path.basename(name).startswith("step_")
+                   for name in glob.glob(self.dir + "/out/*") + glob.glob(self.dir + "/out/.*"))
+
+    def stop_in_save(self):
+        """Stops rank 0 in a save."""
         self.wait_printed("step     1/")
         end = time.monotonic() + 60
-        while not [name for name in glob.glob(self.dir + "/out/*") + glob.glob(self.dir + "/out/.*")
-                   if os.path.isdir(name) and not os.path.basename(name).startswith("step_")]:
-            expect(time.monotonic() < end, "no save began")
+        while True:
+            expect(time.monotonic() < end, "not caught in a save")
+            if self.saving():
+                self.kill(0, signal.SIGSTOP)
+                wait_until(lambda: self.stopped(0), 10, "stop of rank 0")
+                if self.saving():
+                    return
+                self.kill(0, signal.SIGCONT)  # it was over before the signal
             time.sleep(0.0005)
-        self.kill(0, signal.SIGSTOP)
 
 
 def others(ranks, victim):
@@ -89,7 +105,7 @@ def stopped(group, victim, phase, start=None):
 def kill_while_computing(victim):
     with Training(2, COMPUTING) as group:
         group.wait_printed("step     2/")
-        killed(group, victim, "forward|backward|all-reduce|optimizer")  # rank 0 may be a little ahead
+        killed(group, victim, IN_A_STEP)
 
 
 def kill_in_all_reduce():
@@ -97,7 +113,7 @@ def kill_in_all_reduce():
     with Training(3, SMALL + ["--global-batch-size", "12", "--eval-interval", "0"]) as group:
         group.wait_printed("step    50/")
         group.kill(2, signal.SIGSTOP)
-        time.sleep(0.3)  # for the others to come to where they wait
+        time.sleep(0.8)  # for the others to come to where they wait
         start = group.kill(1)
         group.kill(2, signal.SIGCONT)
         check_end(group, start, 1, PEER_LOST, 2.0, r"died in step \d+, (backward|all-reduce)")
@@ -105,14 +121,13 @@ def kill_in_all_reduce():
 
 def kill_in_evaluation(victim):
     with Training(2, EVALUATING) as group:
-        group.wait_printed("memory")
-        time.sleep(0.5)  # for the first step to end
+        group.wait_evaluating()
         killed(group, victim, "evaluate")
 
 
 def kill_in_save():
     with Training(2, SAVING) as group:
-        group.wait_saving()
+        group.stop_in_save()
         start = group.kill(0)
         check_end(group, start, 0, PEER_LOST, 2.0, r"died in step \d+, save")
 
@@ -120,19 +135,18 @@ def kill_in_save():
 def stop_while_computing():
     with Training(2, COMPUTING) as group:
         group.wait_printed("step     2/")
-        stopped(group, 0, "forward|backward")
+        stopped(group, 0, IN_A_STEP)
 
 
 def stop_in_evaluation():
     with Training(3, EVALUATING) as group:
-        group.wait_printed("memory")
-        time.sleep(0.5)
+        group.wait_evaluating()
         stopped(group, 0, "evaluate")
 
 
 def stop_in_save():
     with Training(2, SAVING) as group:
-        group.wait_saving()
+        group.stop_in_save()
         stopped(group, 0, "save", time.monotonic())
 
 
