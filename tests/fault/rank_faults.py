@@ -4,9 +4,13 @@ code, and exactly one of them prints who it was, where and in what.
 Usage: rank_faults.py PROGRAM [PATTERN...]   (a rank_program; the cases whose names match, else all)"""
 
 import fnmatch
+import os
 import re
+import shutil
 import signal
+import subprocess
 import sys
+import tempfile
 import time
 
 from group import Failure, Group, alive, expect, wait_until
@@ -15,6 +19,7 @@ PROGRAM = sys.argv[1]
 HEARTBEAT = 0.2
 LIMIT = 2.0
 PEER_LOST, TIMEOUT = 5, 6
+TRANSPORTS = ("shm", "socket")
 
 
 def command(step=412, phase="backward", bucket=3, *more):
@@ -25,12 +30,14 @@ def short_limits():
     return ["--heartbeat-ms", str(int(HEARTBEAT * 1000)), "--peer-timeout-ms", str(int(LIMIT * 1000))]
 
 
-def check_end(group, start, survivors, code, limit, printer, line):
-    """All `survivors` leave with `code` within `limit` of `start`; only `printer` says a word: `line`."""
+def check_end(group, start, survivors, code, limit, printer, line, deaf=False):
+    """All `survivors` leave with `code` within `limit` of `start`; only `printer` says a word: `line`. Deaf ones are
+    ended by their control threads, others leave by themselves."""
     ends = group.exits(survivors, limit + 5)
     for rank, (got, when) in ends.items():
         expect(got == code, f"rank {rank} left with {got}, not {code}")
         expect(when - start <= limit, f"rank {rank} left after {when - start:.2f} s, limit {limit:g} s")
+        expect(group.exists(f"left.{rank}") != deaf, f"rank {rank} " + ("was not deaf" if deaf else "had to be ended"))
     lines = group.lines(survivors)
     expect(len(lines) == 1, f"{len(lines)} lines instead of one: {lines}")
     expect(lines[0][0] == printer, f"rank {lines[0][0]} printed instead of rank {printer}")
@@ -47,7 +54,28 @@ def killed(ranks, victim, step, phase, bucket, *more):
         start = group.kill(victim)
         where = f"step {step}, {phase}" + (f", bucket {bucket}" if bucket >= 0 else "")
         check_end(group, start, others(ranks, victim), PEER_LOST, 2.0, 1 if victim == 0 else 0,
-                  rf"^rank {victim} \(host \S+, pid {group.pids[victim]}\) died in {where}; ")
+                  rf"^rank {victim} \(host \S+, pid {group.pids[victim]}\) died in {where}; ", "--deaf" in more)
+
+
+def killed_in_sum(ranks, victim, transport):
+    """While everything flows: between two sums there is no bucket."""
+    with Group(ranks, command(8, "all-reduce", 6, "--sum", transport)) as group:
+        group.wait_files("ready")
+        start = group.kill(victim)
+        check_end(group, start, others(ranks, victim), PEER_LOST, 2.0, 1 if victim == 0 else 0,
+                  rf"^rank {victim} \(host \S+, pid {group.pids[victim]}\) died in step 8, all-reduce(, bucket 6)?; ")
+
+
+def killed_in_the_middle_of_a_sum(ranks, transport):
+    """Rank 0 is stopped for a moment: rank 1, its successor, cannot end the sum that it is in."""
+    with Group(ranks, command(8, "all-reduce", 6, "--sum", transport)) as group:
+        group.wait_files("ready")
+        group.kill(0, signal.SIGSTOP)
+        time.sleep(0.3)  # for rank 1 to come to where it waits
+        start = group.kill(1)
+        group.kill(0, signal.SIGCONT)
+        check_end(group, start, others(ranks, 1), PEER_LOST, 2.0, 0,
+                  rf"^rank 1 \(host \S+, pid {group.pids[1]}\) died in step 8, all-reduce, bucket 6; ")
 
 
 def stopped(ranks, victim):
@@ -112,6 +140,40 @@ def launcher_killed(ranks, shielded):
         wait_until(lambda: not any(alive(pid) for pid in group.pids), 2.0, "end of the ranks")
 
 
+def processes(word):
+    """Processes that run PROGRAM itself with an argument that holds `word`."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/cmdline") as file:
+                if os.path.samefile(f"/proc/{pid}/exe", PROGRAM) and word in file.read():
+                    found.append(int(pid))
+        except OSError:
+            pass  # it ended, or is somebody else's
+    return found
+
+
+def unknown_launcher_killed(wrapper):
+    """A launcher of which MPI knows nothing: whoever notices its end is the control thread."""
+    folder = tempfile.mkdtemp(prefix="lockstep-fault-")
+    os.symlink(shutil.which("sh"), f"{folder}/mpirun")
+    words = [word.replace("{dir}", folder) for word in command(2, "forward", -1, "--deaf")]
+    launcher = subprocess.Popen([f"{folder}/mpirun", "-c", " ".join(wrapper + words) + " & wait"],
+                                stdin=subprocess.DEVNULL)
+    try:
+        wait_until(lambda: os.path.exists(f"{folder}/ready.0"), 60, "start of the rank")
+        expect(len(processes(folder)) == 1, f"processes {processes(folder)}")
+        launcher.kill()
+        launcher.wait()
+        wait_until(lambda: not processes(folder), 2.0, "end of the rank")
+    finally:
+        for pid in processes(folder):
+            os.kill(pid, signal.SIGKILL)
+        launcher.kill()
+        launcher.wait()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 RANK_1 = r"^rank 1 \(host \S+, pid \d+\) "
 CASES = {
     "kill_rank_0": lambda: killed(3, 0, 412, "backward", 3),
@@ -120,6 +182,13 @@ CASES = {
     "kill_rank_0_of_two": lambda: killed(2, 0, 7, "save", -1),
     "kill_one_of_eight": lambda: killed(8, 5, 7, "shutdown", -1),
     "kill_while_others_are_busy": lambda: killed(3, 1, 7, "load", -1, "--deaf"),
+    **{f"kill_in_sum_over_{transport}_of_{ranks}": lambda transport=transport, ranks=ranks: killed_in_sum(
+        ranks, ranks - 1, transport) for transport in TRANSPORTS for ranks in (2, 4)},
+    **{f"kill_in_sum_over_{transport}_rank_0": lambda transport=transport: killed_in_sum(3, 0, transport)
+       for transport in TRANSPORTS},
+    **{f"kill_in_mid_sum_over_{transport}_of_{ranks}":
+       lambda transport=transport, ranks=ranks: killed_in_the_middle_of_a_sum(ranks, transport)
+       for transport in TRANSPORTS for ranks in (2, 3)},
     "stop_rank_0": lambda: stopped(3, 0),
     "stop_last_rank": lambda: stopped(3, 2),
     "stop_one_of_two": lambda: stopped(2, 1),
@@ -135,6 +204,8 @@ CASES = {
     "launcher_killed": lambda: launcher_killed(3, shielded=False),
     "launcher_killed_with_one_rank": lambda: launcher_killed(1, shielded=False),
     "launcher_killed_behind_wrappers": lambda: launcher_killed(3, shielded=True),
+    "launcher_unknown_to_mpi": lambda: unknown_launcher_killed([]),
+    "launcher_unknown_behind_wrapper": lambda: unknown_launcher_killed(["sh", "-c", "'\"$0\" \"$@\"; :'"]),
 }
 
 

@@ -1,6 +1,7 @@
 // One rank of a group under the control plane, driven by tests/fault/rank_faults.py: it goes to a
 // given step, phase and bucket, says so in a file, waits there for the file `go`, and then finishes
-// or fails as told.
+// or fails as told; or it sums with the others without end. A rank that leaves with an error by
+// itself, not ended by its control thread, writes the file `left.R`.
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -9,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include "comm/communicator.h"
 #include "comm/control_plane.h"
 #include "comm/mpi_bootstrap.h"
 #include "core/base/command_line.h"
@@ -25,6 +27,7 @@ struct Orders {
   std::string fail = "no";
   int64_t fail_rank = -1;
   bool deaf = false;
+  std::string sum = "no";
   int64_t heartbeat_ms = 500;
   int64_t peer_timeout_ms = 10000;
 };
@@ -38,6 +41,8 @@ bool read_orders(int argc, char** argv, Orders* orders) {
   cli.option("--fail", &orders->fail, "How to fail after `go`")
       .one_of({"no", "abort", "bad_alloc", "exit", "io_error", "leave", "unknown_error"});
   cli.option("--fail-rank", &orders->fail_rank, "Who fails");
+  cli.option("--sum", &orders->sum, "In place of waiting, sum without end over this transport")
+      .one_of({"no", "shm", "socket"});
   cli.flag("--deaf", &orders->deaf, "The main thread never looks at the control plane");
   cli.option("--heartbeat-ms", &orders->heartbeat_ms, "Heartbeat interval");
   cli.option("--peer-timeout-ms", &orders->peer_timeout_ms, "Silence that counts as stopped");
@@ -80,6 +85,26 @@ void fail(const Orders& orders) {
   }
 }
 
+[[noreturn]] void sum_without_end(const Orders& orders, MpiBootstrap& bootstrap,
+                                  const PeerTable& peers, ControlPlane& control) {
+  constexpr int64_t kElements = 1 << 22;
+  CommunicatorOptions options;
+  options.transport = orders.sum == "shm" ? TransportChoice::kShm : TransportChoice::kSocket;
+  options.window_elements = kElements;
+  Communicator<CpuDevice> communicator(bootstrap, peers, control, options);
+  CpuStream stream;
+  const auto sum = [&] {
+    communicator.all_reduce(stream, {0, kElements}, static_cast<int>(orders.bucket));
+    communicator.finish(stream);
+  };
+  sum();
+  replace_file(std::filesystem::path(orders.directory) / fmt::format("ready.{}", bootstrap.rank()),
+               "");
+  while (true) {
+    sum();
+  }
+}
+
 void run_rank(const Orders& orders, MpiBootstrap& bootstrap) {
   const PeerTable peers = gather_peer_table(bootstrap);
   ControlPlane control(bootstrap, peers,
@@ -93,6 +118,9 @@ void run_rank(const Orders& orders, MpiBootstrap& bootstrap) {
   run_under(control, [&] {
     control.set_step(orders.step);
     control.set_phase(phase_of(orders.phase));
+    if (orders.sum != "no") {
+      sum_without_end(orders, bootstrap, peers, control);
+    }
     control.set_bucket(static_cast<int>(orders.bucket));
     replace_file(directory / fmt::format("ready.{}", bootstrap.rank()), "");
     wait_for_file(directory / "go", control, orders.deaf);
@@ -114,6 +142,8 @@ int body(int argc, char** argv) {
   try {
     run_rank(orders, bootstrap);
   } catch (...) {
+    replace_file(std::filesystem::path(orders.directory) / fmt::format("left.{}", bootstrap.rank()),
+                 "");
     bootstrap.abandon();
     throw;
   }
