@@ -24,7 +24,7 @@ def main():
     write(f"{folder}/pid.{rank}", str(child.pid))
     code = child.wait()
     write(f"{folder}/exit.{rank}", f"{code} {time.monotonic()}")
-    while not os.path.exists(f"{folder}/release"):
+    while os.path.isdir(folder) and not os.path.exists(f"{folder}/release"):
         time.sleep(0.05)
 
 
