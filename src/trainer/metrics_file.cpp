@@ -36,7 +36,7 @@ MetricsFile::MetricsFile(std::filesystem::path path, int64_t first_step) : path_
 void MetricsFile::append(const std::string& line) {
   try {
     const std::string text = (torn_ ? "\n" : "") + line + "\n";
-    write_all(file_.get(), std::as_bytes(std::span(text)), path_);
+    write_all(file_.get(), bytes_of(text), path_);
     torn_ = false;
   } catch (const IoError& error) {
     torn_ = true;

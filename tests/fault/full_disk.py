@@ -58,7 +58,7 @@ class Disk:
 def on_small_disk(disk):
     told = ["bytes needed", "free", "older checkpoints are intact"]
     disk.fill("full, seen before the save", [], told + ["is full"])
-    disk.fill("full, seen when reserving", NO_FREE_SPACE, told + ["cannot reserve", "No space left on device"])
+    disk.fill("full, seen when reserving", NO_FREE_SPACE, told + ["cannot reserve room", "No space left on device"])
     disk.fill("full, seen when writing", NO_FREE_SPACE + NO_RESERVING, told + ["cannot write", "No space left on device"])
     subprocess.run(["mount", "-o", "remount,ro", disk.folder], check=True)
     disk.expect_refusal("read-only", disk.save(999), ["Read-only file system"])

@@ -5,7 +5,9 @@
 #include <cstdio>
 #include <deque>
 #include <fstream>
+#include <functional>
 #include <sstream>
+#include <utility>
 
 #include "core/base/build_id.h"
 #include "core/base/error.h"

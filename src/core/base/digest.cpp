@@ -2,6 +2,8 @@
 
 #include <sodium.h>
 
+#include <array>
+
 #include "core/base/error.h"
 
 namespace lockstep {

@@ -11,20 +11,17 @@
 #include "core/base/error.h"
 
 namespace lockstep {
-namespace {
-
-[[noreturn]] void throw_io(const char* what, const std::filesystem::path& path) {
-  const int reason = errno;
-  throw IoError("cannot {} {}: {}", what, path.string(), std::strerror(reason));
-}
-
-}  // namespace
 
 void UniqueFd::reset() noexcept {
   if (fd_ >= 0) {
     ::close(fd_);
     fd_ = -1;
   }
+}
+
+void throw_io(std::string_view what, const std::filesystem::path& path) {
+  const int reason = errno;
+  throw IoError("cannot {} {}: {}", what, path.string(), std::strerror(reason));
 }
 
 UniqueFd open_file(const std::filesystem::path& path, int flags, mode_t mode) {
@@ -87,7 +84,7 @@ void replace_file(const std::filesystem::path& path, std::string_view content) {
   try {
     {
       const UniqueFd fd = open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
-      write_all(fd.get(), std::as_bytes(std::span(content)), temporary);
+      write_all(fd.get(), bytes_of(content), temporary);
       sync_file(fd.get(), temporary);
     }
     if (::rename(temporary.c_str(), path.c_str()) != 0) {

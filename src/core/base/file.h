@@ -39,6 +39,14 @@ class UniqueFd {
   int fd_ = -1;
 };
 
+/// The bytes of a text.
+inline std::span<const std::byte> bytes_of(std::string_view text) {
+  return std::as_bytes(std::span(text));
+}
+
+/// Throws IoError "cannot WHAT PATH: REASON" for the system call that has just failed: reads errno.
+[[noreturn]] void throw_io(std::string_view what, const std::filesystem::path& path);
+
 /// Opens a file or throws IoError with the path and the system's reason. `flags` and `mode` as in
 /// open(2).
 UniqueFd open_file(const std::filesystem::path& path, int flags, mode_t mode = 0666);

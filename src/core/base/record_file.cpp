@@ -39,10 +39,6 @@ T load_raw(const std::byte* bytes) {
   return value;
 }
 
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-
 }  // namespace
 
 RecordWriter::RecordWriter(std::filesystem::path path)
@@ -56,9 +52,7 @@ void RecordWriter::reserve(int64_t bytes) {
       return;
     }
     if (errno != EINTR) {
-      const int reason = errno;
-      throw IoError("cannot reserve {} bytes for {}: {}", bytes, path_.string(),
-                    std::strerror(reason));
+      throw_io("reserve room for", path_);
     }
   }
 }
@@ -109,8 +103,7 @@ void RecordWriter::sync() {
 void RecordWriter::truncate(int64_t bytes) {
   buffer_.clear();
   if (::ftruncate(fd_.get(), bytes) != 0 || ::lseek(fd_.get(), bytes, SEEK_SET) != bytes) {
-    const int reason = errno;
-    throw IoError("cannot truncate {}: {}", path_.string(), std::strerror(reason));
+    throw_io("truncate", path_);
   }
   written_ = bytes;
 }
@@ -120,8 +113,7 @@ RecordReader::RecordReader(std::filesystem::path path)
     : path_(std::move(path)), fd_(open_file(path_, O_RDONLY | O_NONBLOCK)) {
   struct stat status {};
   if (::fstat(fd_.get(), &status) != 0) {
-    const int reason = errno;
-    throw IoError("cannot read the size of {}: {}", path_.string(), std::strerror(reason));
+    throw_io("read the size of", path_);
   }
   if (!S_ISREG(status.st_mode)) {
     throw CorruptError("{}: not a regular file", path_.string());

@@ -9,7 +9,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <set>
 #include <utility>
 
@@ -26,15 +25,9 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kLatestFile = "latest";
 constexpr std::string_view kLatestTemporary = "latest.tmp";
-constexpr size_t kCheckpointIdBytes = 16;
 constexpr int64_t kChunkElements = int64_t{4} << 20;  // 16 MiB
 // Manifest, chunk descriptions and the folder itself, generously.
 constexpr int64_t kDescriptionBytes = int64_t{1} << 20;
-
-[[noreturn]] void throw_io(const char* what, const fs::path& path) {
-  const int reason = errno;
-  throw IoError("cannot {} {}: {}", what, path.string(), std::strerror(reason));
-}
 
 // Bytes that may be written to the file system of `folder`, or nothing when it does not say.
 std::optional<int64_t> free_bytes(const fs::path& folder) {

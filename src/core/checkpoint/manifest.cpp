@@ -12,8 +12,6 @@
 namespace lockstep {
 namespace {
 
-constexpr size_t kCheckpointIdBytes = 16;
-
 void put_model(const GptConfig& model, checkpoint::Model* out) {
   out->set_vocab_size(model.vocab_size);
   out->set_block_size(model.block_size);
@@ -194,7 +192,7 @@ void write_manifest(const std::filesystem::path& folder, const Manifest& manifes
   LOCKSTEP_CHECK(!record.empty() && static_cast<int64_t>(record.size()) <= kMaxRecordBytes,
                  "a manifest of {} bytes cannot be read back", record.size());
   RecordWriter writer(folder / kManifestFile);
-  writer.append(std::as_bytes(std::span(record)));
+  writer.append(bytes_of(record));
   writer.sync();
 }
 

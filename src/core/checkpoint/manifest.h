@@ -15,6 +15,7 @@ namespace lockstep {
 inline constexpr uint32_t kCheckpointFormatVersion = 1;
 inline constexpr std::string_view kManifestFile = "manifest.rec";
 inline constexpr std::string_view kTensorFile = "tensors.rec";
+inline constexpr size_t kCheckpointIdBytes = 16;
 
 // What a reader believes at most; a writer keeps to the same.
 inline constexpr size_t kMaxTensors = 1 << 16;
@@ -36,7 +37,7 @@ struct ManifestTensor {
 
 /// What a checkpoint consists of, written last: a folder without it is not a checkpoint.
 struct Manifest {
-  std::string checkpoint_id;  ///< 16 random bytes
+  std::string checkpoint_id;  ///< kCheckpointIdBytes random bytes
   uint64_t sequence = 0;      ///< orders the saves of a folder without asking a clock
   TrainingState state;
   int64_t chunk_elements = 0;

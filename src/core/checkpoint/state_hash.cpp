@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "core/base/digest.h"
+#include "core/base/file.h"
 
 namespace lockstep {
 namespace {
@@ -18,7 +19,7 @@ void add(Digest* digest, int64_t value) {
 // With its length, so that the end of one text cannot pass for the start of the next.
 void add(Digest* digest, std::string_view text) {
   add(digest, static_cast<int64_t>(text.size()));
-  digest->update(std::as_bytes(std::span(text)));
+  digest->update(bytes_of(text));
 }
 
 void add(Digest* digest, double value) {

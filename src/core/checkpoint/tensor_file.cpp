@@ -10,10 +10,6 @@ namespace {
 
 constexpr int64_t kMaxDescriptionBytes = 4096;  // of a header or chunk record; names are <= 1024
 
-std::span<const std::byte> bytes_of(const std::string& text) {
-  return std::as_bytes(std::span(text));
-}
-
 }  // namespace
 
 int64_t tensor_bytes(std::span<const NamedTensor> tensors) {

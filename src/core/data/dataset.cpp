@@ -4,6 +4,7 @@
 
 #include "core/base/digest.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 
 namespace lockstep {
 namespace {
@@ -78,7 +79,7 @@ std::string digest_all(const TokenShard& train, const TokenShard& val,
       text += tokenizer->decode(static_cast<int32_t>(token));
     }
   }
-  return digest_hex(std::as_bytes(std::span(text)));
+  return digest_hex(bytes_of(text));
 }
 
 }  // namespace

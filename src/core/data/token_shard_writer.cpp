@@ -4,8 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstring>
+#include <utility>
 
 #include "core/base/error.h"
 #include "core/data/shard_header.h"
@@ -59,12 +58,12 @@ void TokenShardWriter::append(std::span<const int32_t> tokens) {
 void TokenShardWriter::finish() {
   const std::vector<std::byte> header = shard_header_bytes({format_, size_});
   if (::lseek(fd_.get(), 0, SEEK_SET) != 0) {
-    throw IoError("cannot write the header of {}: {}", temporary_.string(), std::strerror(errno));
+    throw_io("write the header of", temporary_);
   }
   write_all(fd_.get(), header, temporary_);
   sync_file(fd_.get(), temporary_);
   if (::rename(temporary_.c_str(), path_.c_str()) != 0) {
-    throw IoError("cannot replace {}: {}", path_.string(), std::strerror(errno));
+    throw_io("replace", path_);
   }
   fd_.reset();
   sync_directory(path_.has_parent_path() ? path_.parent_path() : ".");
