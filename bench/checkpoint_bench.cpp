@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -13,6 +12,7 @@
 #include "core/base/file.h"
 #include "core/base/random.h"
 #include "core/checkpoint/checkpoint_store.h"
+#include "timing.h"
 
 namespace lockstep {
 namespace {
@@ -26,11 +26,6 @@ double write_plainly(const fs::path& path, std::span<const float> data) {
   write_all(fd.get(), std::as_bytes(data), path);
   sync_file(fd.get(), path);
   return seconds_since(start);
-}
-
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
 }
 
 int run(int argc, char** argv) {

@@ -128,8 +128,4 @@ ShmRegion& ShmRegion::operator=(ShmRegion&& other) noexcept {
   return *this;
 }
 
-int64_t ShmRegion::window_elements() const {
-  return static_cast<int64_t>((bytes_ - kControlBytes) / sizeof(float));
-}
-
 }  // namespace lockstep

@@ -66,7 +66,6 @@ class ShmRegion {
 
   ShmControl& control() const { return *reinterpret_cast<ShmControl*>(data_); }
   float* window() const { return reinterpret_cast<float*>(data_ + kControlBytes); }
-  int64_t window_elements() const;
 
  private:
   static constexpr size_t kControlBytes = 4096;
