@@ -14,6 +14,7 @@
 #include "comm/control_plane.h"
 #include "comm/mpi_bootstrap.h"
 #include "comm/peer_table.h"
+#include "comm/transport_select.h"
 #include "core/base/clock.h"
 #include "core/base/command_line.h"
 #include "core/base/error.h"
@@ -118,9 +119,7 @@ bool parse_options(int argc, char** argv, Options* options) {
   table.blocking = blocking == 1;
   table.per_iteration = per_iteration == 1;
   options->baseline = baseline == "mpi";
-  options->transport = transport == "shm"      ? TransportChoice::kShm
-                       : transport == "socket" ? TransportChoice::kSocket
-                                               : TransportChoice::kAuto;
+  options->transport = transport_choice(transport);
   return true;
 }
 

@@ -322,10 +322,7 @@ class Meeting {
         [this, rank = visit->rank, attempt = visit->attempt + 1] { this->visit(rank, attempt); });
   }
 
-  std::string name(int rank) const {
-    const PeerInfo& peer = peers_[static_cast<size_t>(rank)];
-    return fmt::format("rank {} (host {}, pid {})", rank, peer.host, peer.pid);
-  }
+  std::string name(int rank) const { return rank_name(peers_[static_cast<size_t>(rank)]); }
 
   std::string missing() const {
     std::string text;

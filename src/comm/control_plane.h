@@ -5,27 +5,13 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include "comm/bootstrap.h"
 #include "comm/peer_table.h"
+#include "comm/rank_status.h"
 #include "core/base/error.h"
 
 namespace lockstep {
-
-/// What a rank is doing; the word is printed when it is lost.
-enum class Phase : uint8_t {
-  kStart,
-  kLoad,
-  kForward,
-  kBackward,
-  kAllReduce,
-  kOptimizer,
-  kEvaluate,
-  kSave,
-  kShutdown
-};
-std::string_view phase_name(Phase phase);
 
 struct ControlOptions {
   std::chrono::milliseconds heartbeat_interval{500};

@@ -5,26 +5,20 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include <array>
 #include <cerrno>
-#include <climits>
 #include <cstring>
 #include <filesystem>
 #include <map>
 
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/host_name.h"
 #include "wire.pb.h"
 
 namespace lockstep {
 namespace {
 
 constexpr size_t kProofBytes = 16;
-
-std::string host_name() {
-  std::array<char, HOST_NAME_MAX + 1> name{};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
-}
 
 /// Ranks with different claims cannot share memory; equal claims are only a hint, since virtual
 /// machines cloned from one snapshot have the same boot id.
@@ -50,7 +44,7 @@ UniqueFd keep_proof(const std::string& proof) {
   if (!fd) {
     throw IoError("cannot create shared memory: memfd_create: {}", std::strerror(errno));
   }
-  write_all(fd.get(), std::as_bytes(std::span(proof)), "shared memory");
+  write_all(fd.get(), bytes_of(proof), "shared memory");
   return fd;
 }
 
@@ -95,6 +89,10 @@ void number_within_hosts(PeerTable& table) {
 }
 
 }  // namespace
+
+std::string rank_name(const PeerInfo& rank) {
+  return fmt::format("rank {} (host {}, pid {})", rank.rank, rank.host, rank.pid);
+}
 
 PeerTable gather_peer_table(Bootstrap& bootstrap) {
   LOCKSTEP_CHECK(sodium_init() >= 0, "libsodium cannot start");

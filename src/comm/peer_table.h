@@ -19,6 +19,9 @@ struct PeerInfo {
   int64_t pid = 0;
 };
 
+/// "rank 1 (host a, pid 99)".
+std::string rank_name(const PeerInfo& rank);
+
 /// All ranks, by rank: the same on each of them.
 using PeerTable = std::vector<PeerInfo>;
 

@@ -2,10 +2,23 @@
 
 #include <cstdint>
 #include <string>
-
-#include "comm/control_plane.h"
+#include <string_view>
 
 namespace lockstep {
+
+/// What a rank is doing; the word is printed when it is lost.
+enum class Phase : uint8_t {
+  kStart,
+  kLoad,
+  kForward,
+  kBackward,
+  kAllReduce,
+  kOptimizer,
+  kEvaluate,
+  kSave,
+  kShutdown
+};
+std::string_view phase_name(Phase phase);
 
 /// What a rank was doing at some moment.
 struct RankStatus {

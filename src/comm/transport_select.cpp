@@ -6,6 +6,13 @@
 
 namespace lockstep {
 
+TransportChoice transport_choice(std::string_view word) {
+  LOCKSTEP_CHECK(word == "auto" || word == "shm" || word == "socket", "transport {}", word);
+  return word == "shm"      ? TransportChoice::kShm
+         : word == "socket" ? TransportChoice::kSocket
+                            : TransportChoice::kAuto;
+}
+
 std::vector<TransportKind> select_transports(const PeerTable& peers, TransportChoice choice,
                                              const std::vector<bool>& maps_predecessor) {
   LOCKSTEP_CHECK(maps_predecessor.size() == peers.size(), "{} verdicts of {} ranks",

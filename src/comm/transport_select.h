@@ -2,12 +2,16 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "comm/communicator.h"
 #include "comm/peer_table.h"
 
 namespace lockstep {
+
+/// The choice that an option's word names: "auto", "shm" or "socket", else InternalError.
+TransportChoice transport_choice(std::string_view word);
 
 enum class TransportKind : uint8_t { kShm, kSocket };
 

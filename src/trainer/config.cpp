@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "comm/transport_select.h"
 #include "core/base/error.h"
 
 namespace lockstep {
@@ -213,11 +214,7 @@ ControlOptions TrainConfig::control() const {
 
 CommunicatorOptions TrainConfig::communicator() const {
   CommunicatorOptions communicator;
-  if (transport == "shm") {
-    communicator.transport = TransportChoice::kShm;
-  } else if (transport == "socket") {
-    communicator.transport = TransportChoice::kSocket;
-  }
+  communicator.transport = transport_choice(transport);
   communicator.collective_timeout = milliseconds(collective_timeout);
   communicator.bind_address = bind_address;
   return communicator;

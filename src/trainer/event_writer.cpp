@@ -3,12 +3,12 @@
 #include <event.pb.h>
 #include <unistd.h>
 
-#include <array>
 #include <atomic>
 #include <chrono>
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/host_name.h"
 #include "core/base/log.h"
 
 namespace lockstep {
@@ -16,14 +16,6 @@ namespace {
 
 double wall_seconds() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
-
-std::string host_name() {
-  std::array<char, 256> name{};
-  if (::gethostname(name.data(), name.size() - 1) != 0 || name[0] == '\0') {
-    return "unknown-host";
-  }
-  return name.data();
 }
 
 std::filesystem::path new_event_file(const std::filesystem::path& folder) {
@@ -43,7 +35,7 @@ void append(RecordWriter* writer, event::Event* event, int64_t step) {
   event->set_wall_time(wall_seconds());
   event->set_step(step);
   const std::string record = event->SerializeAsString();
-  writer->append(std::as_bytes(std::span(record)));
+  writer->append(bytes_of(record));
 }
 
 }  // namespace

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <filesystem>
 #include <functional>
@@ -16,8 +15,9 @@
 #include "comm/peer_table.h"
 #include "comm/ring_schedule.h"
 #include "core/base/error.h"
-#include "core/base/random.h"
 #include "support/mpi_environment.h"
+#include "support/ring_inputs.h"
+#include "support/unmappable_bootstrap.h"
 
 namespace lockstep {
 namespace {
@@ -25,18 +25,6 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr int64_t kS = kSegmentElements;
-
-/// Hides the shared memory of rank 0, as from another container: a ring of both transports.
-class UnmappableBootstrap final : public Bootstrap {
- public:
-  int rank() const override { return test_bootstrap().rank(); }
-  int world_size() const override { return test_bootstrap().world_size(); }
-  std::vector<std::string> all_gather(std::string_view bytes) override {
-    const bool region = bytes.find(fmt::format("{} ", ::getpid())) == 0;
-    return test_bootstrap().all_gather(region && rank() == 0 ? "" : bytes);
-  }
-  void barrier() override { test_bootstrap().barrier(); }
-};
 
 enum class Ring { kShm, kSocket, kMixed };
 
@@ -59,7 +47,7 @@ ExitCode run_group(Ring ring, int64_t elements, const std::function<void(Member&
       options.window_elements = elements;
       options.collective_timeout = timeout;
       options.transport = ring == Ring::kSocket ? TransportChoice::kSocket : TransportChoice::kAuto;
-      UnmappableBootstrap unmappable;
+      UnmappableBootstrap unmappable(test_bootstrap());
       Communicator<CpuDevice> comm(ring == Ring::kMixed ? unmappable : test_bootstrap(), peers,
                                    control, options);
       EXPECT_EQ(comm.transport_name(), ring == Ring::kShm      ? "shm"
@@ -77,15 +65,6 @@ ExitCode run_group(Ring ring, int64_t elements, const std::function<void(Member&
     return error.code();
   }
   return ExitCode::kDone;
-}
-
-float integer_at(int rank, int64_t i) {
-  return static_cast<float>((i * 31 + int64_t{rank} * 17) % 1000 - 300);
-}
-
-float real_at(int rank, int64_t i) {
-  const uint64_t bits = random_bits(3, static_cast<uint64_t>(rank), static_cast<uint64_t>(i));
-  return std::ldexp(static_cast<float>(bits % 16777213), static_cast<int>(bits >> 60) - 30);
 }
 
 class CommunicatorOver : public testing::TestWithParam<Ring> {};

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <cstdint>
 #include <filesystem>
@@ -17,24 +16,15 @@
 
 #include "core/checkpoint/checkpoint_store.h"
 #include "core/checkpoint/training_state.h"
+#include "support/temporary_folder.h"
 
 /// A folder of its own for each test, removed afterwards.
 class CheckpointTest : public testing::Test {
  protected:
-  CheckpointTest() {
-    std::string name = testing::TempDir() + "checkpoint_test_XXXXXX";
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~CheckpointTest() override { std::filesystem::remove_all(folder_); }
-  CheckpointTest(const CheckpointTest&) = delete;
-  CheckpointTest& operator=(const CheckpointTest&) = delete;
-  CheckpointTest(CheckpointTest&&) = delete;
-  CheckpointTest& operator=(CheckpointTest&&) = delete;
-
-  const std::filesystem::path& folder() const { return folder_; }
+  const std::filesystem::path& folder() const { return folder_.path(); }
 
  private:
-  std::filesystem::path folder_;
+  lockstep::TemporaryFolder folder_;
 };
 
 /// Tensors that own their data; every element depends on `salt`.

@@ -3,11 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include <array>
 #include <atomic>
-#include <cmath>
 #include <cstring>
 #include <functional>
 #include <latch>
@@ -18,9 +16,10 @@
 #include "comm/ring_schedule.h"
 #include "comm/socket_transport.h"
 #include "core/base/clock.h"
-#include "core/base/random.h"
 #include "support/faulty_transport.h"
+#include "support/ring_inputs.h"
 #include "support/thread_bootstrap.h"
+#include "support/unmappable_bootstrap.h"
 
 namespace lockstep {
 namespace {
@@ -58,22 +57,6 @@ struct RingSetup {
   std::function<std::unique_ptr<SendEdge>(int rank, std::unique_ptr<SendEdge>)> wrap{};
 };
 
-/// A bootstrap over which a rank's shared memory cannot be found, as from another container.
-class UnmappableBootstrap final : public Bootstrap {
- public:
-  explicit UnmappableBootstrap(Bootstrap& bootstrap) : bootstrap_(bootstrap) {}
-  int rank() const override { return bootstrap_.rank(); }
-  int world_size() const override { return bootstrap_.world_size(); }
-  std::vector<std::string> all_gather(std::string_view bytes) override {
-    const bool region = bytes.find(fmt::format("{} ", ::getpid())) == 0;
-    return bootstrap_.all_gather(region ? "" : bytes);
-  }
-  void barrier() override { bootstrap_.barrier(); }
-
- private:
-  Bootstrap& bootstrap_;
-};
-
 using Body = std::function<void(int rank, RingExecutor&, CpuView<float> window)>;
 
 /// Runs `body` on every rank of a ring of threads.
@@ -81,12 +64,12 @@ void run_ring(const RingSetup& setup, const AbortSource& abort, const Body& body
   run_ranks(setup.world, [&](Bootstrap& bootstrap) {
     const PeerTable peers = gather_peer_table(bootstrap);
     UnmappableBootstrap unmappable(bootstrap);
-    const bool hide = setup.links == Links::kMixed && bootstrap.rank() == 0;
     CommunicatorOptions options;
     options.window_elements = setup.elements;
     options.transport =
         setup.links == Links::kSocket ? TransportChoice::kSocket : TransportChoice::kAuto;
-    RingLinks links = connect_ring(hide ? unmappable : bootstrap, peers, options);
+    RingLinks links =
+        connect_ring(setup.links == Links::kMixed ? unmappable : bootstrap, peers, options);
     const std::array names = {"shm", "socket", "shm+socket"};
     ASSERT_EQ(links.name, names[static_cast<size_t>(setup.links)]);
     RingOptions ring;
@@ -100,17 +83,6 @@ void run_ring(const RingSetup& setup, const AbortSource& abort, const Body& body
     RingExecutor executor(ring, std::move(links.send), std::move(links.recv), abort);
     body(ring.rank, executor, links.window);
   });
-}
-
-/// Small integers: every order of additions gives the same exact sum.
-float integer_at(int rank, int64_t i) {
-  return static_cast<float>((i * 31 + int64_t{rank} * 17) % 1000 - 300);
-}
-
-/// Reals of many magnitudes, whose sum depends on the order of additions.
-float real_at(int rank, int64_t i) {
-  const uint64_t bits = random_bits(3, static_cast<uint64_t>(rank), static_cast<uint64_t>(i));
-  return std::ldexp(static_cast<float>(bits % 16777213), static_cast<int>(bits >> 60) - 30);
 }
 
 void expect_integer_sums(int world, Range range, CpuView<float> window) {

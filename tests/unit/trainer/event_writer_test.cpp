@@ -3,7 +3,6 @@
 
 #include <gtest/gtest.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <csignal>
 #include <cstdint>
@@ -17,6 +16,7 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "support/temporary_folder.h"
 
 namespace lockstep {
 namespace {
@@ -110,17 +110,7 @@ Fields fields_of(std::string_view message) {
 
 class EventWriterTest : public testing::Test {
  protected:
-  EventWriterTest() {
-    std::string name = testing::TempDir() + "event_writer_test_XXXXXX";
-    folder_ = ::mkdtemp(name.data());
-  }
-  ~EventWriterTest() override { std::filesystem::remove_all(folder_); }
-  EventWriterTest(const EventWriterTest&) = delete;
-  EventWriterTest& operator=(const EventWriterTest&) = delete;
-  EventWriterTest(EventWriterTest&&) = delete;
-  EventWriterTest& operator=(EventWriterTest&&) = delete;
-
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 void expect_scalar(const std::string& record, const std::string& tag, uint64_t step, float value) {
@@ -156,8 +146,8 @@ TEST_F(EventWriterTest, WritesWhatTensorBoardReads) {
 }
 
 TEST_F(EventWriterTest, GivesEachWriterAFileOfItsOwn) {
-  const EventWriter first(folder_, 0);
-  const EventWriter second(folder_, 0);
+  const EventWriter first(folder_.path(), 0);
+  const EventWriter second(folder_.path(), 0);
   EXPECT_NE(first.path(), second.path());
 }
 
@@ -168,7 +158,7 @@ TEST_F(EventWriterTest, RefusesAFolderThatCannotBe) {
 
 // A full disk must neither end the run nor leave half a record before the ones that follow.
 TEST_F(EventWriterTest, GoesOnAfterTheDiskWasFull) {
-  EventWriter writer(folder_, 0);
+  EventWriter writer(folder_.path(), 0);
   writer.scalar("train/loss", 1, 1.0);
   struct rlimit before {};
   ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
