@@ -8,11 +8,14 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <bit>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
+#include <fstream>
+#include <string>
 
 #include "core/base/error.h"
 
@@ -27,6 +30,41 @@ constexpr int kSeals = F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL;
 long futex(std::atomic<uint64_t>* word, int operation, uint32_t value, const timespec* limit) {
   return ::syscall(SYS_futex, reinterpret_cast<uint32_t*>(word), operation, value, limit, nullptr,
                    0);
+}
+
+// 0 when it cannot be read: then nothing is known, and nothing is refused for it.
+size_t available_bytes() {
+  std::ifstream file("/proc/meminfo");
+  for (std::string name, line; file >> name; std::getline(file, line)) {
+    if (name == "MemAvailable:") {
+      size_t kib = 0;
+      file >> kib;
+      return kib * 1024;
+    }
+  }
+  return 0;
+}
+
+/// Backs the file with memory, piece by piece: asked for more than there is, the kernel does not
+/// refuse but kills other processes of the host, so what is left is read before each piece, while
+/// other ranks take theirs.
+void reserve(int fd, size_t bytes) {
+  constexpr size_t kPiece = size_t{64} << 20;
+  const auto mib = [](size_t size) { return static_cast<double>(size) / (1 << 20); };
+  for (size_t done = 0; done < bytes; done += kPiece) {
+    const size_t available = available_bytes();
+    if (available != 0 && bytes - done > available) {
+      throw OutOfMemoryError(
+          "the gradient window needs {:.1f} MiB of shared memory and {:.1f} MiB are available: "
+          "take a smaller model or fewer ranks on this host",
+          mib(bytes), mib(available));
+    }
+    const size_t piece = std::min(kPiece, bytes - done);
+    if (::fallocate(fd, 0, static_cast<off_t>(done), static_cast<off_t>(piece)) != 0) {
+      throw OutOfMemoryError("cannot get {:.1f} MiB of shared memory for the gradient window: {}",
+                             mib(bytes), std::strerror(errno));
+    }
+  }
 }
 
 }  // namespace
@@ -65,10 +103,12 @@ ShmRegion ShmRegion::create(int64_t window_elements) {
   const size_t bytes = kControlBytes + static_cast<size_t>(window_elements) * sizeof(float);
   UniqueFd fd(::memfd_create("lockstep-window", MFD_CLOEXEC | MFD_ALLOW_SEALING));
   // Allocated now, so that too little memory is an error here and not a SIGBUS in a kernel later.
-  if (!fd || ::fallocate(fd.get(), 0, 0, static_cast<off_t>(bytes)) != 0 ||
-      ::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
-    throw OutOfMemoryError("cannot get {:.1f} MiB of shared memory for the gradient window: {}",
-                           static_cast<double>(bytes) / (1 << 20), std::strerror(errno));
+  if (!fd) {
+    throw OutOfMemoryError("cannot create shared memory: {}", std::strerror(errno));
+  }
+  reserve(fd.get(), bytes);
+  if (::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
+    throw InternalError("cannot seal shared memory: {}", std::strerror(errno));
   }
   ShmRegion region(std::move(fd), bytes);
   auto* control = new (region.data_) ShmControl{};
