@@ -73,6 +73,22 @@ def ends_with_the_script(folder):
     expect(code == -signal.SIGKILL, f"code {code}")
 
 
+def second_interrupt_kills(folder):
+    """Ranks that wait where no signal is looked for: the vocabulary is a pipe that nobody writes to."""
+    shutil.copytree(folder.data, folder.at("pipe"))
+    os.remove(folder.at("pipe/vocab.json"))
+    os.mkfifo(folder.at("pipe/vocab.json"))
+    process = subprocess.Popen(command(folder, "--data-dir", folder.at("pipe")), stderr=subprocess.DEVNULL,
+                               stdout=subprocess.DEVNULL,
+                               preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
+    wait_until(lambda: len(ranks_of(folder)) >= 4, "the start of the ranks")
+    for _ in range(2):
+        time.sleep(1)
+        process.send_signal(signal.SIGINT)
+    expect(process.wait(timeout=LIMIT) != 0, "code 0")
+    wait_until(lambda: not ranks_of(folder), "the end of the ranks")
+
+
 def failure_is_one_line_and_a_code(folder):
     done = subprocess.run(command(folder, "--n-head", "3"), capture_output=True, text=True)
     lines = done.stderr.splitlines()
@@ -82,4 +98,4 @@ def failure_is_one_line_and_a_code(folder):
 
 main({"interrupt_saves": stops(signal.SIGINT), "terminate_saves": stops(signal.SIGTERM),
       "hang_up_saves": stops(signal.SIGHUP), "ends_with_the_script": ends_with_the_script,
-      "failure_is_one_line_and_a_code": failure_is_one_line_and_a_code})
+      "second_interrupt_kills": second_interrupt_kills, "failure_is_one_line_and_a_code": failure_is_one_line_and_a_code})
