@@ -1,7 +1,5 @@
 #include "trainer/run_plan.h"
 
-#include <filesystem>
-
 #include "comm/agreement.h"
 #include "core/base/build_id.h"
 #include "core/base/error.h"
@@ -9,17 +7,6 @@
 
 namespace lockstep {
 namespace {
-
-Dataset open_dataset(const TrainConfig& config) {
-  if (!std::filesystem::exists(std::filesystem::path(config.data_dir) / "train.bin")) {
-    throw UsageError(
-        "no training data: {}/train.bin does not exist. Make it from any text with\n"
-        "  tokenize --text FILE --kind char --out {}\n"
-        "or let launch/quickstart prepare one; --data-dir names another folder",
-        config.data_dir, config.data_dir);
-  }
-  return Dataset(config.data_dir, config.block_size);
-}
 
 /// What must be equal on all ranks: every option but those about a rank's own host, and what
 /// decides the bits that it computes.
@@ -57,7 +44,7 @@ void check_prompt(const TrainConfig& config, const Dataset& dataset) {
 RunPlan::RunPlan(const Group& group, const TrainConfig& config)
     : batch(plan_batch(config.batch_size, config.global_batch_size,
                        config.gradient_accumulation_steps, group.world_size())),
-      dataset(open_dataset(config)),
+      dataset(config.data_dir, config.block_size),
       model(config.model(dataset.vocab_size())),
       evaluation(plan_evaluation(config.eval_iters, batch.global_batch_size(), model)),
       window(ParamTable(model).arena_size(), batch, config.eval_iters) {

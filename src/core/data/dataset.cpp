@@ -16,11 +16,9 @@ constexpr int64_t kLargestAlphabet = 32768;
 
 TokenShard open_split(const std::filesystem::path& directory, const char* name) {
   const std::filesystem::path path = directory / name;
-  for (const std::filesystem::path& needed : {directory, path}) {
-    if (!std::filesystem::exists(needed)) {
-      throw UsageError("{} does not exist; make it with: tokenize --text FILE --kind char --out {}",
-                       needed.string(), directory.string());
-    }
+  if (!std::filesystem::exists(path)) {
+    throw UsageError("{} does not exist; make it with: tokenize --text FILE --kind char --out {}",
+                     path.string(), directory.string());
   }
   return TokenShard(path);
 }

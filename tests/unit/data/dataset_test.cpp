@@ -72,7 +72,7 @@ TEST_F(DatasetTest, FindsTheSizeWithoutAVocabulary) {
 
 TEST_F(DatasetTest, SaysHowToMakeWhatIsMissing) {
   EXPECT_EQ(error_of<UsageError>([&] { Dataset(folder_ / "none", 2); }),
-            (folder_ / "none").string() +
+            (folder_ / "none/train.bin").string() +
                 " does not exist; make it with: tokenize --text FILE --kind char --out " +
                 (folder_ / "none").string());
   headerless("train.bin", {1, 2, 3});
