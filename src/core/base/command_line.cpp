@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <deque>
+#include <filesystem>
 #include <fstream>
 #include <functional>
 #include <sstream>
@@ -247,7 +248,7 @@ std::vector<std::string> CommandLine::Impl::split_values(int argc, const char* c
 
 void CommandLine::Impl::read_config(const std::string& path) {
   std::ifstream file(path);
-  if (!file) {
+  if (!file || std::filesystem::is_directory(path)) {
     throw UsageError("--config: cannot read {}", path);
   }
   std::istringstream text(without_comments(file, path));

@@ -97,7 +97,8 @@ void replace_file(const std::filesystem::path& path, std::string_view content) {
   sync_directory(path.has_parent_path() ? path.parent_path() : ".");
 }
 
-MappedFile::MappedFile(const std::filesystem::path& path) : fd_(open_file(path, O_RDONLY)) {
+MappedFile::MappedFile(const std::filesystem::path& path)
+    : fd_(open_file(path, O_RDONLY | O_NONBLOCK)) {
   struct stat status {};
   if (::fstat(fd_.get(), &status) != 0) {
     throw_io("read the size of", path);

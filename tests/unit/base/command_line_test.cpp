@@ -235,6 +235,7 @@ TEST(CommandLine, NamesFileKeyAndNearestKey) {
   EXPECT_THAT(config_error("\nprompt = \"a\\nb\"\n"), HasSubstr(".toml:2: escapes like \\n"));
   EXPECT_EQ(error_of({"--config", "/nonexistent/x.toml"}),
             "--config: cannot read /nonexistent/x.toml");
+  EXPECT_EQ(error_of({"--config", "/"}), "--config: cannot read /");  // not an empty file
 }
 
 /// A locale that writes one half as 0,5 and a thousand as 1.000.

@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <bit>
@@ -120,6 +121,9 @@ TEST_F(TokenShardTest, RefusesOtherFilesAndVersionsOfLlmC) {
 TEST_F(TokenShardTest, RefusesWhatIsNotAFile) {
   EXPECT_THROW(TokenShard(folder_ / "missing.bin"), IoError);
   EXPECT_THROW(TokenShard(folder_.path()), IoError);
+  ASSERT_EQ(::mkfifo((folder_ / "pipe").c_str(), 0600), 0);
+  EXPECT_THAT(error_of<IoError>([&] { TokenShard(folder_ / "pipe"); }),
+              HasSubstr("not a regular file"));  // and does not wait for a writer
 }
 
 TEST_F(TokenShardTest, NamesThePositionOfAnIdOutsideTheVocabulary) {
