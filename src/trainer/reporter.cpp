@@ -85,6 +85,11 @@ void Reporter::sample(const std::string& text) const {
 }
 
 void Reporter::summary(int64_t step, double val_loss, double best_val_loss) const {
+  if (step == first_step_) {
+    say(fmt::format("nothing is left to train after step {}: validation loss {:.4f}, best {:.4f}",
+                    step, val_loss, best_val_loss));
+    return;
+  }
   const double seconds = seconds_since(start_);
   const auto tokens = static_cast<double>((step - first_step_) * tokens_per_step_);
   say(fmt::format(
