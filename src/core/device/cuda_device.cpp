@@ -2,6 +2,7 @@
 
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
@@ -48,17 +49,48 @@ CudaFacts cuda_facts(int device) {
   };
 }
 
-CudaStream::CudaStream() {
+CudaStream::CudaStream(Precision precision) : precision_(precision) {
+  int device = 0;
+  check_cuda(cudaGetDevice(&device), "reading the current GPU");
+  facts_ = cuda_facts(device);
   check_cuda(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), "creating a stream");
 }
 CudaStream::~CudaStream() {
+  for (void* block : scratch_) {
+    cudaFree(block);
+  }
   if (handle_ != nullptr) {
     cudaStreamDestroy(handle_);
   }
 }
+CudaStream::CudaStream(CudaStream&& other) noexcept
+    : handle_(std::exchange(other.handle_, nullptr)),
+      precision_(other.precision_),
+      facts_(std::move(other.facts_)),
+      scratch_(std::exchange(other.scratch_, {})),
+      scratch_size_(std::exchange(other.scratch_size_, 0)) {}
 CudaStream& CudaStream::operator=(CudaStream&& other) noexcept {
   std::swap(handle_, other.handle_);
+  std::swap(precision_, other.precision_);
+  std::swap(facts_, other.facts_);
+  std::swap(scratch_, other.scratch_);
+  std::swap(scratch_size_, other.scratch_size_);
   return *this;
+}
+void* CudaStream::scratch_bytes(int64_t bytes) {
+  if (bytes > scratch_size_) {
+    cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+    check_cuda(cudaStreamIsCapturing(handle_, &capture), "asking whether a stream is captured");
+    LOCKSTEP_CHECK(capture == cudaStreamCaptureStatusNone,
+                   "{} bytes of scratch memory asked for while a graph is captured, {} are there",
+                   bytes, scratch_size_);
+    // At least twice as much each time: the blocks left behind are together no larger than the
+    // last.
+    const int64_t size = std::max(bytes, 2 * scratch_size_);
+    scratch_.push_back(CudaDevice::allocate(size));
+    scratch_size_ = size;
+  }
+  return scratch_.empty() ? nullptr : scratch_.back();
 }
 void CudaStream::synchronize() {
   check_cuda(cudaStreamSynchronize(handle_), "waiting for a stream");
@@ -111,6 +143,11 @@ void* CudaDevice::allocate(int64_t bytes) {
 
 void CudaDevice::deallocate(void* data, int64_t /*bytes*/) noexcept {
   cudaFree(data);
+}
+
+void set_zero_bytes(CudaStream& stream, void* data, int64_t bytes) {
+  check_cuda(cudaMemsetAsync(data, 0, static_cast<size_t>(bytes), stream.handle()),
+             "zeroing device memory");
 }
 
 void copy_bytes_from_host(CudaStream& stream, void* to, const void* from, int64_t bytes) {

@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/device/buffer.h"
 #include "core/device/view.h"
@@ -11,6 +12,8 @@ struct CUstream_st;
 struct CUevent_st;
 
 namespace lockstep {
+
+struct CudaDevice;
 
 /// Facts of a GPU that plans are made from: plain data, so that a plan can be tested without the
 /// GPU.
@@ -32,22 +35,46 @@ int cuda_device_count();
 void require_cuda_device();
 CudaFacts cuda_facts(int device);
 
-/// An ordered queue of work on the current GPU. Move-only; the destructor waits for nothing.
+/// How the products on a stream are computed. Memory, sums and everything else are fp32.
+enum class Precision : uint8_t {
+  kFp32,  ///< as IEEE single precision
+  kTf32,  ///< on tensor cores, of factors rounded to ten bits of mantissa
+};
+
+/// An ordered queue of work on the GPU that was current when it was made, and what ops on it share.
+/// Move-only; the destructor waits for nothing.
 class CudaStream {
  public:
-  CudaStream();
+  explicit CudaStream(Precision precision = Precision::kFp32);
   ~CudaStream();
-  CudaStream(CudaStream&& other) noexcept : handle_(other.handle_) { other.handle_ = nullptr; }
+  CudaStream(CudaStream&& other) noexcept;
   CudaStream& operator=(CudaStream&& other) noexcept;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
 
   CUstream_st* handle() const { return handle_; }
+  Precision precision() const { return precision_; }
+  const CudaFacts& facts() const { return facts_; }
+
+  /// Memory for one op, 256-byte aligned: the next op that asks gets the same. It is grown by an
+  /// allocation when it is too small, which a stream that is being captured into a graph cannot do
+  /// (InternalError): run the work once before. What was handed out once stays allocated for the
+  /// stream's life, because graphs hold its address.
+  void* scratch_bytes(int64_t bytes);
+  template <class T>
+  View<CudaDevice, T> scratch(int64_t size) {
+    return {static_cast<T*>(scratch_bytes(size * static_cast<int64_t>(sizeof(T)))), size};
+  }
+
   /// Waits for everything enqueued. Throws what went wrong on the device meanwhile.
   void synchronize();
 
  private:
   CUstream_st* handle_ = nullptr;
+  Precision precision_;
+  CudaFacts facts_;
+  std::vector<void*> scratch_;  ///< the last is in use
+  int64_t scratch_size_ = 0;
 };
 
 /// A point in a stream, with its time.
@@ -86,6 +113,13 @@ using CudaBuffer = Buffer<CudaDevice, T>;
 
 void copy_bytes_from_host(CudaStream& stream, void* to, const void* from, int64_t bytes);
 void copy_bytes_to_host(CudaStream& stream, void* to, const void* from, int64_t bytes);
+
+/// Fills with zeros, in stream order.
+void set_zero_bytes(CudaStream& stream, void* data, int64_t bytes);
+template <class T>
+void set_zero(CudaStream& stream, CudaView<T> view) {
+  set_zero_bytes(stream, view.data(), view.size() * static_cast<int64_t>(sizeof(T)));
+}
 
 /// Copies in stream order; the host memory must stay until the stream has passed the copy.
 template <class T>
