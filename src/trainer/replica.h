@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <vector>
 
 #include "core/data/data_loader.h"
 #include "core/device/buffer.h"
@@ -29,8 +30,10 @@ class Replica {
         tokens_(sequences * config.block_size),
         targets_(sequences * config.block_size),
         model_(config, sequences, config.block_size, parameters_.view(), gradients),
-        optimizer_(model_.table(), adamw) {
-    copy_from_host(stream, parameters_.view(), initial_parameters(model_.table(), seed).data());
+        optimizer_(stream, model_.table(), adamw) {
+    const std::vector<float> initial = initial_parameters(model_.table(), seed);
+    copy_from_host(stream, parameters_.view(), initial.data());
+    stream.synchronize();
   }
 
   /// Makes `batch` the one that tokens() and targets() name.

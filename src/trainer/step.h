@@ -68,7 +68,8 @@ inline void check_finite(int64_t step, double loss, double norm) {
 
 /// One optimizer step: the gradient of the mean loss over the global batch, summed over ranks, and
 /// one AdamW update. `step` counts from 0. Collective; the result is equal on all ranks but for its
-/// times. Throws NonFiniteError, on every rank alike, before anything is updated.
+/// times. Throws NonFiniteError, on every rank alike; a norm that is not finite has updated
+/// nothing.
 template <class Device>
 StepResult train_step(StepContext<Device>& context, int64_t step, double learning_rate,
                       StepRecord::Flags flags) {
@@ -98,12 +99,14 @@ StepResult train_step(StepContext<Device>& context, int64_t step, double learnin
 
   control.set_phase(Phase::kOptimizer);
   copy_to_host(stream, facts.data(), View<Device, const float>(window.subview(record.range())));
-  result.norm = replica.optimizer().gradient_norm(stream, replica.gradients());
+  AdamWStep scalars = replica.optimizer().scalars(step, learning_rate);
+  replica.optimizer().step(stream, {&scalars, 1}, replica.parameters(), replica.gradients());
+  double squared_norm = 0;
+  copy_to_host(stream, &squared_norm, replica.optimizer().squared_norm());
+  result.norm = std::sqrt(squared_norm);
   result.loss = record.mean_loss(facts);
   result.flags = record.flags(facts);
   check_finite(step, result.loss, result.norm);
-  replica.optimizer().step(stream, step, learning_rate, result.norm, replica.parameters(),
-                           replica.gradients());
   timer.lap(result.times.optimizer);
   return result;
 }

@@ -185,7 +185,7 @@ TrainingState Trainer<Device>::state() const {
 template <class Device>
 void Trainer<Device>::check_state_finite() {
   for (auto& [prefix, view] : state_arenas(replica_)) {
-    const double norm = replica_.optimizer().gradient_norm(replica_.stream(), view);
+    const double norm = replica_.optimizer().norm(replica_.stream(), view);
     if (!std::isfinite(norm)) {
       throw NonFiniteError(
           "step {}: {} are not finite; no checkpoint is written. Lower --learning-rate and "

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <vector>
 
 #include "core/device/buffer.h"
 #include "core/device/view.h"
@@ -25,31 +24,32 @@ class Optimizer {
  public:
   using Stream = typename Device::Stream;
 
-  Optimizer(const ParamTable& table, const AdamWOptions& options);
+  /// Waits for the stream.
+  Optimizer(Stream& stream, const ParamTable& table, const AdamWOptions& options);
 
-  /// The global gradient norm, in double, of the reduced gradients; NaN or infinity when any
-  /// element is. Waits for it.
-  double gradient_norm(Stream& stream, View<Device, const float> gradients);
+  /// What the host says of update number `step`, counted from 0.
+  AdamWStep scalars(int64_t step, double learning_rate) const;
 
-  /// One update with the clip factor of `norm`. `step` counts updates from 0.
-  void step(Stream& stream, int64_t step, double learning_rate, double norm,
-            View<Device, float> parameters, View<Device, const float> gradients);
+  /// Enqueues one update with the reduced gradients: their global norm, the clip factor that
+  /// follows from it, AdamW. `scalars` (1) holds what scalars() gave and is completed here. A norm
+  /// that is not finite leaves parameters and moments as they are.
+  void step(Stream& stream, View<Device, AdamWStep> scalars, View<Device, float> parameters,
+            View<Device, const float> gradients);
+  /// The square of the norm that the last step in stream order found, in double; not finite when
+  /// any gradient is not.
+  View<Device, const double> squared_norm() const { return squared_norm_.view(); }
+
+  /// The norm of any arena in double. Waits for it.
+  double norm(Stream& stream, View<Device, const float> arena);
 
   View<Device, float> m() { return m_.view(); }
   View<Device, float> v() { return v_.view(); }
 
  private:
-  /// Neighbouring tensors of one decay setting, gaps included, updated in one launch.
-  struct Run {
-    Range range;
-    bool decay;
-  };
-
   AdamWOptions options_;
-  std::vector<Run> runs_;
   Buffer<Device, float> m_;
   Buffer<Device, float> v_;
-  Buffer<Device, AdamWStep> scalars_;
+  Buffer<Device, uint8_t> decays_;  ///< as AdamW::decays
   Buffer<Device, double> squared_norm_;
 };
 

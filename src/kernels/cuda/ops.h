@@ -35,6 +35,7 @@ void squared_norm(CudaStream& stream, const SquaredNorm<CudaDevice>& args);
 void sum(CudaStream& stream, const Sum<CudaDevice>& args);
 void add_into(CudaStream& stream, CudaView<float> to, CudaView<const float> from);
 
+void clip_scale(CudaStream& stream, const ClipScale<CudaDevice>& args);
 void adamw(CudaStream& stream, const AdamW<CudaDevice>& args);
 
 }  // namespace lockstep

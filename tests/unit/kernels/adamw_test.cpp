@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <limits>
+#include <vector>
 
 #include "support/naive_ops.h"
 #include "support/op_check.h"
@@ -35,6 +37,7 @@ struct Settings {
                  .bias_correction1 = 0.271F,
                  .bias_correction2 = 0.0297F,
                  .gradient_scale = 0.5F};
+  std::vector<uint8_t> decays = {};  // empty: of all
 
   naive::AdamWHyperparameters hyperparameters() const {
     return {.beta1 = beta1,
@@ -58,6 +61,7 @@ State run(CpuStream& stream, const State& before, const std::vector<float>& grad
                  .v = v.view(),
                  .gradients = view_of(gradients),
                  .step = {&with.step, 1},
+                 .decays = {with.decays.data(), static_cast<int64_t>(with.decays.size())},
                  .beta1 = with.beta1,
                  .beta2 = with.beta2,
                  .epsilon = with.epsilon,
@@ -125,6 +129,64 @@ TEST(AdamW, PiecesHaveTheBitsOfTheWhole) {
     expect_same_bits("parameters", part.parameters, piece(whole.parameters, begin, end));
     expect_same_bits("m", part.m, piece(whole.m, begin, end));
     expect_same_bits("v", part.v, piece(whole.v, begin, end));
+  }
+}
+
+// An arena in one call has the bits of its tensors one by one, decayed or not.
+TEST(AdamW, DecaysTheBlocksThatAreMarked) {
+  for (const int64_t size : {int64_t{1}, int64_t{64}, int64_t{40000}, int64_t{40001}}) {
+    const State before = state_of(size);
+    const auto gradients = normal_values(size, 4);
+    Settings with;
+    CpuStream stream(2);
+    const State all = run(stream, before, gradients, with);
+    Settings without = with;
+    without.weight_decay = 0;
+    const State none = run(stream, before, gradients, without);
+    for (size_t i = 0; i < static_cast<size_t>((size + 63) / 64); ++i) {
+      with.decays.push_back(i % 3 == 1 || i % 7 == 6 ? 1 : 0);
+    }
+    const State mixed = run(stream, before, gradients, with);
+    std::vector<float> expected;
+    for (size_t i = 0; i < gradients.size(); ++i) {
+      expected.push_back(with.decays[i / 64] != 0 ? all.parameters[i] : none.parameters[i]);
+    }
+    expect_same_bits("parameters", mixed.parameters, expected);
+    expect_same_bits("m", mixed.m, all.m);
+    expect_same_bits("v", mixed.v, all.v);
+  }
+}
+
+float clip_scale_of(double squared_norm, double grad_clip) {
+  AdamWStep step;
+  CpuStream stream;
+  clip_scale(stream,
+             {.step = {&step, 1}, .squared_norm = {&squared_norm, 1}, .grad_clip = grad_clip});
+  return step.gradient_scale;
+}
+
+TEST(ClipScale, BringsALargerNormDownToTheClip) {
+  EXPECT_EQ(clip_scale_of(16.0, 0.5), static_cast<float>(0.5 / (4.0 + 1e-6)));
+  EXPECT_EQ(clip_scale_of(0.25, 1.0), 1.0F);
+  EXPECT_EQ(clip_scale_of(0.0, 1.0), 1.0F);
+  EXPECT_EQ(clip_scale_of(16.0, 0.0), 1.0F);
+}
+
+TEST(ClipScale, OfANormThatIsNotFiniteStopsTheUpdate) {
+  const double infinity = std::numeric_limits<double>::infinity();
+  for (const double squared : {infinity, std::numeric_limits<double>::quiet_NaN()}) {
+    for (const double grad_clip : {0.0, 1.0}) {
+      const float scale = clip_scale_of(squared, grad_clip);
+      EXPECT_TRUE(std::isnan(scale));
+      Settings with;
+      with.step.gradient_scale = scale;
+      CpuStream stream;
+      const State before = state_of(100);
+      const State after = run(stream, before, normal_values(100, 4), with);
+      expect_same_bits("parameters", after.parameters, before.parameters);
+      expect_same_bits("m", after.m, before.m);
+      expect_same_bits("v", after.v, before.v);
+    }
   }
 }
 

@@ -170,14 +170,14 @@ TEST(Gpt, LearnsOneBatchByHeart) {
     tokens[static_cast<size_t>(b) * 16] = b;  // tells the sequences apart from the first token on
   }
   gpt.set_batch(tokens, formula_tokens("targets", 32, sequences * 16));
-  Optimizer<CpuDevice> optimizer(gpt.table, {.beta2 = 0.99, .weight_decay = 0.0});
   CpuStream stream;
+  Optimizer<CpuDevice> optimizer(stream, gpt.table, {.beta2 = 0.99, .weight_decay = 0.0});
   const float start = gpt.evaluate(stream);
   for (int64_t step = 0; step < 200; ++step) {
     gpt.forward(stream);
     gpt.model.backward(stream, false, {});
-    const double norm = optimizer.gradient_norm(stream, gpt.gradients.view());
-    optimizer.step(stream, step, 5e-3, norm, gpt.parameters.view(), gpt.gradients.view());
+    AdamWStep scalars = optimizer.scalars(step, 5e-3);
+    optimizer.step(stream, {&scalars, 1}, gpt.parameters.view(), gpt.gradients.view());
   }
   EXPECT_GT(start, 3.0F);
   EXPECT_LT(gpt.evaluate(stream), 0.01F);

@@ -77,8 +77,8 @@ double largest_difference_after_steps(const AdamWOptions& options, double stddev
   const ParamTable table(small());
   std::vector<float> parameters = initial_parameters(table, 1);
   ReferenceAdamW reference(table, options, parameters);
-  Optimizer<CpuDevice> optimizer(table, options);
   CpuStream stream(2);
+  Optimizer<CpuDevice> optimizer(stream, table, options);
   CpuBuffer<float> arena(table.arena_size());
   CpuBuffer<float> gradient_arena(table.arena_size());
   copy_from_host(stream, arena.view(), parameters.data());
@@ -86,8 +86,8 @@ double largest_difference_after_steps(const AdamWOptions& options, double stddev
     const std::vector<float> gradients = gradients_of(table, static_cast<uint64_t>(step), stddev);
     copy_from_host(stream, gradient_arena.view(), gradients.data());
     const double rate = 1e-2 / static_cast<double>(step + 1);
-    const double norm = optimizer.gradient_norm(stream, gradient_arena.view());
-    optimizer.step(stream, step, rate, norm, arena.view(), gradient_arena.view());
+    AdamWStep scalars = optimizer.scalars(step, rate);
+    optimizer.step(stream, {&scalars, 1}, arena.view(), gradient_arena.view());
     reference.step(step + 1, rate, gradients);
   }
   double largest = 0;
@@ -127,8 +127,9 @@ TEST(Optimizer, LeavesGapsAndPaddingZero) {
   CpuBuffer<float> gradients(table.arena_size());
   const std::vector<float> start = initial_parameters(table, 1);
   copy_from_host(stream, arena.view(), start.data());
-  Optimizer<CpuDevice> optimizer(table, {});
-  optimizer.step(stream, 0, 1e-3, 0.0, arena.view(), gradients.view());
+  Optimizer<CpuDevice> optimizer(stream, table, {});
+  AdamWStep scalars = optimizer.scalars(0, 1e-3);
+  optimizer.step(stream, {&scalars, 1}, arena.view(), gradients.view());
   for (const ParamSpec& spec : table.specs()) {
     for (int64_t i = 0; i < spec.init_size; ++i) {
       arena.view()[spec.range.begin + i] = 0;
@@ -138,18 +139,34 @@ TEST(Optimizer, LeavesGapsAndPaddingZero) {
       std::all_of(arena.view().begin(), arena.view().end(), [](float x) { return x == 0.0F; }));
 }
 
-TEST(Optimizer, ReportsANormThatIsNotFinite) {
+TEST(Optimizer, ReportsTheNormAndLeavesTheStateWhenItIsNotFinite) {
   const ParamTable table(small());
-  Optimizer<CpuDevice> optimizer(table, {});
   CpuStream stream;
+  Optimizer<CpuDevice> optimizer(stream, table, {});
+  CpuBuffer<float> arena(table.arena_size());
   CpuBuffer<float> gradients(table.arena_size());
+  const auto step = [&] {
+    AdamWStep scalars = optimizer.scalars(0, 1e-3);
+    optimizer.step(stream, {&scalars, 1}, arena.view(), gradients.view());
+    return std::sqrt(optimizer.squared_norm()[0]);
+  };
+  const auto state = [&] {
+    std::vector<float> values;
+    for (const CpuView<float> view : {arena.view(), optimizer.m(), optimizer.v()}) {
+      values.insert(values.end(), view.begin(), view.end());
+    }
+    return values;
+  };
   gradients.view()[5] = 3.0F;
   gradients.view()[table.arena_size() / 2] = -4.0F;
-  EXPECT_DOUBLE_EQ(optimizer.gradient_norm(stream, gradients.view()), 5.0);
+  EXPECT_DOUBLE_EQ(step(), 5.0);
+  EXPECT_DOUBLE_EQ(optimizer.norm(stream, gradients.view()), 5.0);
+  const std::vector<float> before = state();
   gradients.view()[7] = std::numeric_limits<float>::infinity();
-  EXPECT_TRUE(std::isinf(optimizer.gradient_norm(stream, gradients.view())));
+  EXPECT_TRUE(std::isinf(step()));
   gradients.view()[7] = std::numeric_limits<float>::quiet_NaN();
-  EXPECT_TRUE(std::isnan(optimizer.gradient_norm(stream, gradients.view())));
+  EXPECT_TRUE(std::isnan(step()));
+  EXPECT_EQ(state(), before);
 }
 
 }  // namespace
