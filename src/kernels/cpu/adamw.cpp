@@ -4,8 +4,8 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/check_size.h"
 #include "kernels/cpu/adamw_isa.h"
-#include "kernels/cpu/check_size.h"
 #include "kernels/cpu/parallel.h"
 
 namespace lockstep {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/check_size.h"
 #include "kernels/cpu/attention_isa.h"
-#include "kernels/cpu/check_size.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/scratch.h"
 

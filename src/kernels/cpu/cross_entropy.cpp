@@ -1,6 +1,6 @@
 #include "kernels/cross_entropy.h"
 
-#include "kernels/cpu/check_size.h"
+#include "kernels/check_size.h"
 #include "kernels/cpu/cross_entropy_isa.h"
 #include "kernels/cpu/parallel.h"
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <vector>
 
-#include "kernels/cpu/check_size.h"
+#include "kernels/check_size.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/reduce_isa.h"
 

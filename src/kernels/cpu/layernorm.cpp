@@ -2,7 +2,7 @@
 
 #include <vector>
 
-#include "kernels/cpu/check_size.h"
+#include "kernels/check_size.h"
 #include "kernels/cpu/layernorm_isa.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/reduce_isa.h"

@@ -14,6 +14,7 @@
 #include "kernels/cuda/ladder/rung.h"
 #include "kernels/cuda/ladder/rungs.h"
 #include "kernels/cuda/operand.cuh"
+#include "kernels/cuda/pack.cuh"
 
 namespace lockstep::cuda {
 
@@ -30,10 +31,6 @@ void dispatch_majors(Transpose trans_a, Transpose trans_b, Body body) {
   } else {
     b_k ? body(MN{}, K{}) : body(MN{}, MN{});
   }
-}
-
-inline bool aligned16(const void* pointer) {
-  return reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
 }
 
 template <Major kMajor>
