@@ -1,0 +1,56 @@
+#pragma once
+
+// Memory in packs: the floats that one thread moves with one access.
+
+#include <cstdint>
+#include <type_traits>
+
+namespace lockstep::cuda {
+
+/// Four floats where rows and pointers are multiples of 16 bytes, one where anything is not.
+template <int kWidth_>
+struct alignas(kWidth_ * sizeof(float)) Pack {
+  static constexpr int kWidth = kWidth_;
+  float values[kWidth];
+
+  __device__ float& operator[](int i) { return values[i]; }
+  __device__ float operator[](int i) const { return values[i]; }
+};
+
+template <int kWidth>
+__device__ Pack<kWidth> load_pack(const float* from) {
+  return *reinterpret_cast<const Pack<kWidth>*>(from);
+}
+template <int kWidth>
+__device__ void store_pack(float* to, const Pack<kWidth>& pack) {
+  *reinterpret_cast<Pack<kWidth>*>(to) = pack;
+}
+
+/// body of each element's index in the pack.
+template <int kWidth, class Body>
+__device__ void for_each_lane(Body body) {
+#pragma unroll
+  for (int i = 0; i < kWidth; ++i) {
+    body(i);
+  }
+}
+
+inline bool aligned16(const void* pointer) {
+  return reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
+}
+template <class... Pointers>
+bool all_aligned16(const Pointers*... pointers) {
+  return (aligned16(pointers) && ...);
+}
+
+/// Calls body with the widest pack, as a type, that these permit.
+template <class Body>
+void dispatch_width(bool vectorized, Body body) {
+  if (vectorized) {
+    body(std::integral_constant<int, 4>{});
+  } else {
+    body(std::integral_constant<int, 1>{});
+  }
+}
+
+}  // namespace lockstep::cuda
