@@ -30,11 +30,17 @@ struct FragmentTile {
   static constexpr int kThreads = 256;
 };
 
-/// Rung 11: 64 x 64 warp tiles, since the bytes read from shared memory per product fall with both
-/// sides of the tile.
-using MultistageMmaShape = TileShape<128, 128, 32, 3, 2, 2, 2>;
+/// Rung 11 and the model's large tile: 64 x 64 warp tiles, since the bytes read from shared memory
+/// per product fall with both sides of the tile. The smaller ones are for grids that large tiles
+/// would not fill the machine with.
+using MmaLargeTile = TileShape<128, 128, 32, 3, 2, 2, 2>;
+using MmaMediumTile = TileShape<128, 64, 32, 3, 2, 2, 3>;
+using MmaSmallTile = TileShape<64, 64, 32, 3, 2, 2, 4>;
 
-/// Rung 12: 8 x 16 elements a thread, 64 x 64 a warp.
-using MultistageSimtShape = TileShape<128, 128, 8, 5, 2, 2, 2, 4>;
+/// Rung 12 and the model's large tile in fp32: 8 x 16 elements a thread, 64 x 64 a warp. The others
+/// have 8 x 8 a thread, 32 x 64 a warp.
+using SimtLargeTile = TileShape<128, 128, 8, 5, 2, 2, 2, 4>;
+using SimtMediumTile = TileShape<128, 64, 8, 5, 4, 1, 4, 4>;
+using SimtSmallTile = TileShape<64, 64, 8, 5, 2, 1, 8, 4>;
 
 }  // namespace lockstep::layout

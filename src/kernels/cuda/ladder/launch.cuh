@@ -1,47 +1,25 @@
 #pragma once
 
-// What every rung shares around its kernel: the transpose cases, the grid, the check, the resource
-// report. A rung is a struct with
-//   static constexpr int kTileM, kTileN, kThreads, kSharedBytes;      // shared memory beyond the
-//   static template <Major A, Major B> static __global__ kernel              // reached through
-//   `entry<A, B>(vectorized)`
+// What every rung shares around its kernel: the grid, the check, the resource report. A rung is a
+// struct with
+//
+//   static constexpr int kTileM, kTileN, kThreads;
+//   static constexpr int kSharedBytes;                         // asked for at the launch
+//   template <Major A, Major B> static auto* entry(bool vectorized);   // its kernel
 
 #include <cuda_runtime.h>
 
-#include <type_traits>
-
 #include "core/device/cuda_error.h"
+#include "kernels/cuda/gemm/dispatch.cuh"
+#include "kernels/cuda/gemm/operand.cuh"
 #include "kernels/cuda/ladder/rung.h"
 #include "kernels/cuda/ladder/rungs.h"
-#include "kernels/cuda/operand.cuh"
-#include "kernels/cuda/pack.cuh"
 
 namespace lockstep::cuda {
 
-/// Calls body(A, B) with the majors of the operands as types: m x k of A is K-major when it is
-/// stored as it stands, k x n of B is MN-major when it is.
-template <class Body>
-void dispatch_majors(Transpose trans_a, Transpose trans_b, Body body) {
-  using K = std::integral_constant<Major, Major::kK>;
-  using MN = std::integral_constant<Major, Major::kMN>;
-  const bool a_k = trans_a == Transpose::kNo;
-  const bool b_k = trans_b == Transpose::kYes;
-  if (a_k) {
-    b_k ? body(K{}, K{}) : body(K{}, MN{});
-  } else {
-    b_k ? body(MN{}, K{}) : body(MN{}, MN{});
-  }
-}
-
-template <Major kMajor>
-Operand<kMajor> make_operand(const float* data, int64_t extent, int64_t depth) {
-  const int64_t row = kMajor == Major::kK ? depth : extent;
-  return {data, static_cast<int>(extent), static_cast<int>(depth), row % 4 == 0 && aligned16(data)};
-}
-
 inline Output make_output(const Gemm<CudaDevice>& problem) {
   return {problem.c.data(), static_cast<int>(problem.m), static_cast<int>(problem.n),
-          problem.n % 4 == 0 && aligned16(problem.c.data())};
+          problem.n % 4 == 0 && aligned16(problem.c.data()), static_cast<int>(problem.k)};
 }
 
 /// A kernel may use more than 48 KiB of shared memory only after it was told so.

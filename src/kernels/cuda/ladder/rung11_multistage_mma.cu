@@ -7,7 +7,7 @@
 // is which row of C is free to choose; chosen so, every access is 16 bytes wide, free of bank
 // conflicts, and C leaves in 16-byte stores (kernels/layout/swizzle.h).
 
-#include "kernels/cuda/gemm_mma.cuh"
+#include "kernels/cuda/gemm/mma.cuh"
 #include "kernels/cuda/ladder/launch.cuh"
 #include "kernels/cuda/ladder/rungs.h"
 
@@ -16,7 +16,7 @@ namespace {
 
 using namespace cuda;
 
-using Shape = layout::MultistageMmaShape;
+using Shape = layout::MmaLargeTile;
 
 struct MultistageMma {
   static constexpr int kTileM = Shape::kBlockM;
@@ -25,8 +25,8 @@ struct MultistageMma {
   static constexpr int kSharedBytes = Shape::kSharedBytes;
   template <Major kA, Major kB>
   static auto* entry(bool vectorized) {
-    return vectorized ? &gemm_mma_kernel<Shape, true, kA, kB>
-                      : &gemm_mma_kernel<Shape, false, kA, kB>;
+    return vectorized ? &gemm_mma_kernel<Shape, true, kA, kB, Output>
+                      : &gemm_mma_kernel<Shape, false, kA, kB, Output>;
   }
 };
 

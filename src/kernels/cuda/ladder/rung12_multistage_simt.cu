@@ -5,7 +5,7 @@
 // shared address a constant, and lanes are arranged so that neighbours read the same words. Eight
 // warps are all that fit: what they wait for can hardly be covered by others.
 
-#include "kernels/cuda/gemm_simt.cuh"
+#include "kernels/cuda/gemm/simt.cuh"
 #include "kernels/cuda/ladder/launch.cuh"
 #include "kernels/cuda/ladder/rungs.h"
 
@@ -14,7 +14,7 @@ namespace {
 
 using namespace cuda;
 
-using Shape = layout::MultistageSimtShape;
+using Shape = layout::SimtLargeTile;
 
 struct MultistageSimt {
   static constexpr int kTileM = Shape::kBlockM;
@@ -23,8 +23,8 @@ struct MultistageSimt {
   static constexpr int kSharedBytes = Shape::kSharedBytes;
   template <Major kA, Major kB>
   static auto* entry(bool vectorized) {
-    return vectorized ? &gemm_simt_kernel<Shape, true, kA, kB>
-                      : &gemm_simt_kernel<Shape, false, kA, kB>;
+    return vectorized ? &gemm_simt_kernel<Shape, true, kA, kB, Output>
+                      : &gemm_simt_kernel<Shape, false, kA, kB, Output>;
   }
 };
 

@@ -3,7 +3,7 @@
 // Staging a tile of an operand in shared memory by ordinary loads and stores (rungs 3 to 10). A
 // staged tile is stored [depth][extent + skew]: the products read it along the extent.
 
-#include "kernels/cuda/operand.cuh"
+#include "kernels/cuda/gemm/operand.cuh"
 #include "kernels/layout/thread_map.h"
 
 namespace lockstep::cuda {

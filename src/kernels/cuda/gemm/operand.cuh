@@ -45,22 +45,28 @@ struct Operand {
   }
 };
 
-/// Where a product goes: row-major (m, n).
+/// Where a product goes: row-major (m, n). A product whose k is divided over blockIdx.z leaves the
+/// sums of its slices one matrix after the other.
 struct Output {
   float* data;
   int m;
   int n;
-  bool vectorized;
+  bool vectorized;  ///< rows start at multiples of 16 bytes
+  int slice_depth;  ///< of k, for each blockIdx.z
+
+  __device__ float* at(int row, int column) const {
+    return data + (static_cast<int64_t>(blockIdx.z) * m + row) * n + column;
+  }
 
   __device__ void store(int row, int column, float value) const {
     if (row < m && column < n) {
-      data[static_cast<int64_t>(row) * n + column] = value;
+      *at(row, column) = value;
     }
   }
 
   __device__ void store4(int row, int column, float4 value) const {
     if (vectorized && row < m && column + 4 <= n) {
-      *reinterpret_cast<float4*>(data + static_cast<int64_t>(row) * n + column) = value;
+      *reinterpret_cast<float4*>(at(row, column)) = value;
     } else {
       store(row, column, value.x);
       store(row, column + 1, value.y);

@@ -5,7 +5,7 @@
 
 #include <type_traits>
 
-#include "kernels/cuda/gemm_pipeline.cuh"
+#include "kernels/cuda/gemm/pipeline.cuh"
 #include "kernels/layout/thread_map.h"
 
 namespace lockstep::cuda {
@@ -92,24 +92,28 @@ struct SimtCompute {
   }
 };
 
-template <class Shape, bool kVectorized, Major kA, Major kB>
+/// Block (x, y, z) computes tile (y, x) of the z-th slice of k. Store says how deep a slice is, and
+/// takes what comes out: see Output.
+template <class Shape, bool kVectorized, Major kA, Major kB, class Store>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
-    gemm_simt_kernel(Operand<kA> a, Operand<kB> b, Output c) {
+    gemm_simt_kernel(Operand<kA> a, Operand<kB> b, Store store) {
   extern __shared__ __align__(128) float shared[];
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int m0 = static_cast<int>(blockIdx.y) * Shape::kBlockM;
   const int n0 = static_cast<int>(blockIdx.x) * Shape::kBlockN;
+  const int d0 = static_cast<int>(blockIdx.z) * store.slice_depth;
+  const int depth = min(a.depth - d0, store.slice_depth);
 
   using Compute = SimtCompute<Shape>;
   Compute compute{.row = warp / Shape::kWarpsN * Shape::kWarpM + Compute::Lanes::row(lane),
                   .column = warp % Shape::kWarpsN * Shape::kWarpN + Compute::Lanes::column(lane)};
-  SimtStager<kA, Shape::kBlockM, Shape, kVectorized> a_stager(a, m0);
-  SimtStager<kB, Shape::kBlockN, Shape, kVectorized> b_stager(b, n0);
-  run_pipeline<Shape>(shared, a_stager, b_stager, (a.depth + Shape::kDepth - 1) / Shape::kDepth,
+  SimtStager<kA, Shape::kBlockM, Shape, kVectorized> a_stager(a, m0, d0);
+  SimtStager<kB, Shape::kBlockN, Shape, kVectorized> b_stager(b, n0, d0);
+  run_pipeline<Shape>(shared, a_stager, b_stager, (depth + Shape::kDepth - 1) / Shape::kDepth,
                       compute);
   compute.for_each4(
-      [&](int row, int column, float4 value) { c.store4(m0 + row, n0 + column, value); });
+      [&](int row, int column, float4 value) { store.store4(m0 + row, n0 + column, value); });
 }
 
 }  // namespace lockstep::cuda

@@ -3,7 +3,7 @@
 // The multi-stage tensor-core product (TF32, mma.sync): cp.async feeds swizzled tiles, fragments
 // are read from either major without a transposed copy.
 
-#include "kernels/cuda/gemm_pipeline.cuh"
+#include "kernels/cuda/gemm/pipeline.cuh"
 #include "kernels/cuda/ptx/mma.cuh"
 #include "kernels/layout/thread_map.h"
 
@@ -128,9 +128,11 @@ struct MmaCompute {
   }
 };
 
-template <class Shape, bool kVectorized, Major kA, Major kB>
+/// Block (x, y, z) computes tile (y, x) of the z-th slice of k. Store says how deep a slice is, and
+/// takes what comes out: see Output.
+template <class Shape, bool kVectorized, Major kA, Major kB, class Store>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
-    gemm_mma_kernel(Operand<kA> a, Operand<kB> b, Output c) {
+    gemm_mma_kernel(Operand<kA> a, Operand<kB> b, Store store) {
   extern __shared__ __align__(128) float shared[];
   using Compute = MmaCompute<Shape, kA, kB>;
   using ALayout = FragmentLayout<kA, Shape::kBlockM, Shape::kDepth, Compute::kGroupM>;
@@ -138,17 +140,19 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int m0 = static_cast<int>(blockIdx.y) * Shape::kBlockM;
   const int n0 = static_cast<int>(blockIdx.x) * Shape::kBlockN;
+  const int d0 = static_cast<int>(blockIdx.z) * store.slice_depth;
+  const int depth = min(a.depth - d0, store.slice_depth);
 
   Compute compute{.row = warp / Shape::kWarpsN * Shape::kWarpM,
                   .column = warp % Shape::kWarpsN * Shape::kWarpN};
-  TileStager<kA, Shape::kBlockM, Shape::kDepth, Shape::kThreads, kVectorized, ALayout> a_stager(a,
-                                                                                                m0);
-  TileStager<kB, Shape::kBlockN, Shape::kDepth, Shape::kThreads, kVectorized, BLayout> b_stager(b,
-                                                                                                n0);
-  run_pipeline<Shape>(shared, a_stager, b_stager, (a.depth + Shape::kDepth - 1) / Shape::kDepth,
+  TileStager<kA, Shape::kBlockM, Shape::kDepth, Shape::kThreads, kVectorized, ALayout> a_stager(
+      a, m0, d0);
+  TileStager<kB, Shape::kBlockN, Shape::kDepth, Shape::kThreads, kVectorized, BLayout> b_stager(
+      b, n0, d0);
+  run_pipeline<Shape>(shared, a_stager, b_stager, (depth + Shape::kDepth - 1) / Shape::kDepth,
                       compute);
   compute.for_each4([&](int row, int column, float4 value) {
-    c.store4(m0 + compute.row + row, n0 + compute.column + column, value);
+    store.store4(m0 + compute.row + row, n0 + compute.column + column, value);
   });
 }
 

@@ -2,8 +2,8 @@
 
 // The loop along k that the multi-stage kernels share.
 
+#include "kernels/cuda/gemm/staged_tile.cuh"
 #include "kernels/cuda/ptx/async_copy.cuh"
-#include "kernels/cuda/staged_tile.cuh"
 #include "kernels/layout/tile_shape.h"
 
 namespace lockstep::cuda {

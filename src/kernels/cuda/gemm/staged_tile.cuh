@@ -3,7 +3,7 @@
 // Tiles in shared memory that asynchronous 16-byte copies fill: what the multi-stage kernels are
 // fed by.
 
-#include "kernels/cuda/operand.cuh"
+#include "kernels/cuda/gemm/operand.cuh"
 #include "kernels/cuda/ptx/async_copy.cuh"
 #include "kernels/layout/swizzle.h"
 #include "kernels/layout/thread_map.h"
@@ -20,18 +20,19 @@ class TileStager {
  public:
   static constexpr int kFloats = Layout::kPitch * (kMajor == Major::kK ? kExtent : kDepth);
 
-  __device__ TileStager(const Operand<kMajor>& operand, int e0) {
+  /// Of the tiles whose first element is (e0, d0), (e0, d0 + kDepth) ...
+  __device__ TileStager(const Operand<kMajor>& operand, int e0, int d0) {
     const int row = static_cast<int>(threadIdx.x) / kRowChunks;
     const int chunk = static_cast<int>(threadIdx.x) % kRowChunks;
     row_step_ = kRowStep * operand.stride();
     offset_ = Layout::chunk(row, chunk);
     if constexpr (kMajor == Major::kK) {
-      source_ = operand.data + (e0 + row) * operand.stride() + chunk * 4;
+      source_ = operand.address(e0 + row, d0 + chunk * 4);
       rows_left_ = operand.extent - e0 - row;
-      columns_left_ = operand.depth - chunk * 4;
+      columns_left_ = operand.depth - d0 - chunk * 4;
     } else {
-      source_ = operand.data + row * operand.stride() + e0 + chunk * 4;
-      rows_left_ = operand.depth - row;
+      source_ = operand.address(e0 + chunk * 4, d0 + row);
+      rows_left_ = operand.depth - d0 - row;
       columns_left_ = operand.extent - e0 - chunk * 4;
     }
   }
@@ -92,13 +93,13 @@ class TransposingStager {
  public:
   static constexpr int kFloats = kPitch * kDepth;
 
-  __device__ TransposingStager(const Operand<Major::kK>& operand, int e0) {
+  __device__ TransposingStager(const Operand<Major::kK>& operand, int e0, int d0) {
     const auto [row, k] = layout::transposing_share(static_cast<int>(threadIdx.x));
-    source_ = operand.data + (e0 + row) * operand.stride() + k;
+    source_ = operand.address(e0 + row, d0 + k);
     row_step_ = kRowStep * operand.stride();
     offset_ = layout::outer_product_offset<kPitch>(row, k);
     rows_left_ = operand.extent - e0 - row;
-    depth_left_ = operand.depth - k;
+    depth_left_ = operand.depth - d0 - k;
   }
 
   __device__ void fill(const float* tile) {

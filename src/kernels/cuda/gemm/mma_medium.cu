@@ -1,0 +1,21 @@
+#include "kernels/cuda/gemm/mma.cuh"
+#include "kernels/cuda/gemm/product.cuh"
+
+namespace lockstep::cuda {
+namespace {
+
+struct Kernel {
+  using Shape = layout::MmaMediumTile;
+  template <Major kA, Major kB, class Store>
+  static auto* get() {
+    return &gemm_mma_kernel<Shape, true, kA, kB, Store>;
+  }
+};
+
+}  // namespace
+
+void launch_mma_medium(CudaStream& stream, const GemmLaunch& launch) {
+  launch_product<Kernel>(stream, launch);
+}
+
+}  // namespace lockstep::cuda

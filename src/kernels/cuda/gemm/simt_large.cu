@@ -1,0 +1,21 @@
+#include "kernels/cuda/gemm/product.cuh"
+#include "kernels/cuda/gemm/simt.cuh"
+
+namespace lockstep::cuda {
+namespace {
+
+struct Kernel {
+  using Shape = layout::SimtLargeTile;
+  template <Major kA, Major kB, class Store>
+  static auto* get() {
+    return &gemm_simt_kernel<Shape, true, kA, kB, Store>;
+  }
+};
+
+}  // namespace
+
+void launch_simt_large(CudaStream& stream, const GemmLaunch& launch) {
+  launch_product<Kernel>(stream, launch);
+}
+
+}  // namespace lockstep::cuda

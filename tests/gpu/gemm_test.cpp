@@ -1,0 +1,236 @@
+// The model's matrix product on the GPU against double precision: every plan, every feature.
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "core/base/error.h"
+#include "core/device/cuda_device.h"
+#include "gpu/gemm_cases.h"
+#include "gpu/guarded.h"
+#include "kernels/cuda/gemm/plan.h"
+#include "kernels/cuda/ops.h"
+
+namespace lockstep {
+namespace {
+
+using naive::GemmOperands;
+
+constexpr Transpose kBoth[] = {Transpose::kNo, Transpose::kYes};
+constexpr Precision kPrecisions[] = {Precision::kFp32, Precision::kTf32};
+
+// Below, at and beyond the edges of every tile; one that is all whole tiles, and several of them.
+constexpr Size kSizes[] = {{1, 1, 1},       {3, 65, 127},   {127, 3, 1000}, {129, 1000, 65},
+                           {64, 64, 32},    {128, 80, 384}, {256, 384, 96}, {132, 68, 4096},
+                           {384, 132, 100}, {5, 8, 0}};
+
+// Every tile with k whole, in two slices, and in as many as there can be.
+std::vector<GemmPlan> plans(int64_t k) {
+  std::vector<GemmPlan> all;
+  for (const GemmTile tile : {GemmTile::kLarge, GemmTile::kMedium, GemmTile::kSmall}) {
+    for (const int64_t slices : {int64_t{1}, int64_t{2}, std::max<int64_t>(k / 32, 1)}) {
+      all.push_back(sliced_plan(tile, k, slices));
+    }
+  }
+  return all;
+}
+
+struct Outcome {
+  std::vector<float> c;
+  std::vector<float> gelu_derivative;
+};
+
+Outcome product_of(CudaStream& stream, const GemmOperands& in, const GemmPlan& plan,
+                   int64_t shift = 0) {
+  const std::vector<float> poison(static_cast<size_t>(in.m * in.n), std::nanf(""));
+  Guarded a(stream, in.a, shift);
+  Guarded b(stream, in.b, shift);
+  Guarded c(stream, in.accumulated.empty() ? poison : in.accumulated, shift);
+  Guarded bias(stream, in.bias, shift);
+  Guarded residual(stream, in.residual, shift);
+  Guarded factor(stream, in.factor, shift);
+  Guarded derivative(stream, in.gelu_derivative ? poison : std::vector<float>(), shift);
+  gemm_by_plan(stream,
+               {.m = in.m,
+                .n = in.n,
+                .k = in.k,
+                .trans_a = in.trans_a,
+                .trans_b = in.trans_b,
+                .a = a.view(),
+                .b = b.view(),
+                .c = c.view(),
+                .accumulate = !in.accumulated.empty(),
+                .bias = bias.view(),
+                .residual = residual.view(),
+                .gelu = in.gelu,
+                .gelu_derivative = derivative.view(),
+                .factor = factor.view()},
+               plan);
+  stream.synchronize();
+  return {c.values(), derivative.values()};
+}
+
+std::string case_name(const GemmOperands& in, const GemmPlan& plan, Precision precision) {
+  return std::to_string(in.m) + " x " + std::to_string(in.n) + " x " + std::to_string(in.k) +
+         (in.trans_a == Transpose::kYes ? " T" : " N") +
+         (in.trans_b == Transpose::kYes ? "T" : "N") +
+         (precision == Precision::kTf32 ? " tf32" : " fp32") + ", tile " +
+         std::to_string(static_cast<int>(plan.tile)) + ", slices " + std::to_string(plan.slices);
+}
+
+GemmOperands without_features(const GemmOperands& in) {
+  GemmOperands plain;
+  plain.m = in.m;
+  plain.n = in.n;
+  plain.k = in.k;
+  plain.trans_a = in.trans_a;
+  plain.trans_b = in.trans_b;
+  plain.a = in.a;
+  plain.b = in.b;
+  return plain;
+}
+
+double largest(const std::vector<double>& values) {
+  double most = 0;
+  for (const double value : values) {
+    most = std::max(most, std::abs(value));
+  }
+  return most;
+}
+
+// In both precisions, by each plan, twice.
+void check(const GemmOperands& in, const std::vector<GemmPlan>& plans, int64_t shift = 0) {
+  const std::vector<double> product = naive::gemm_product<double>(in);
+  const naive::GemmResult<double> reference = naive::gemm_epilogue<double>(in, product);
+  const ErrorBounds bounds = error_bounds(in, reference.c);
+  const ErrorBounds of_product = error_bounds(without_features(in), product);
+  for (const Precision precision : kPrecisions) {
+    CudaStream stream(precision);
+    const bool tf32 = precision == Precision::kTf32;
+    const double bound = tf32 ? bounds.tf32 : bounds.fp32;
+    // The derivative's slope is below 1 and its maximum above 1: it errs less than its argument.
+    const double derivative_bound =
+        (tf32 ? of_product.tf32 : of_product.fp32) * largest(product) + 1e-6;
+    for (const GemmPlan& plan : plans) {
+      SCOPED_TRACE(case_name(in, plan, precision));
+      const Outcome once = product_of(stream, in, plan, shift);
+      EXPECT_LE(error(once.c, reference.c), bound);
+      if (in.gelu_derivative) {
+        EXPECT_LE(error(once.gelu_derivative, reference.gelu_derivative), derivative_bound);
+      }
+      const Outcome again = product_of(stream, in, plan, shift);
+      EXPECT_EQ(std::memcmp(once.c.data(), again.c.data(), once.c.size() * sizeof(float)), 0)
+          << "two runs differ";
+    }
+  }
+}
+
+class GpuGemm : public ::testing::Test {
+ protected:
+  void SetUp() override { require_cuda_device(); }
+};
+
+class GpuGemmSizes : public GpuGemm, public ::testing::WithParamInterface<Size> {};
+
+TEST_P(GpuGemmSizes, MatchesDoublePrecisionByEveryPlan) {
+  for (const Transpose trans_a : kBoth) {
+    for (const Transpose trans_b : kBoth) {
+      check(operands(GetParam(), trans_a, trans_b), plans(GetParam().k));
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(GpuGemm, GpuGemmSizes, ::testing::ValuesIn(kSizes), [](const auto& test) {
+  return std::to_string(test.param.m) + "x" + std::to_string(test.param.n) + "x" +
+         std::to_string(test.param.k);
+});
+
+// One bit of `features` for each part of the epilogue.
+GemmOperands with_features(GemmOperands in, unsigned features) {
+  const int64_t size = in.m * in.n;
+  in.bias = (features & 1U) != 0 ? normal(in.n, 2) : in.bias;
+  in.residual = (features & 2U) != 0 ? normal(size, 3) : in.residual;
+  if ((features & 4U) != 0) {
+    in.gelu = (features & 8U) != 0 ? Gelu::kErf : Gelu::kTanh;
+    in.gelu_derivative = (features & 16U) != 0;
+  }
+  in.factor = (features & 32U) != 0 ? normal(size, 4) : in.factor;
+  in.accumulated = (features & 64U) != 0 ? normal(size, 5) : in.accumulated;
+  return in;
+}
+
+TEST_F(GpuGemm, EveryFeatureFusedOrNot) {
+  for (const Size& size : {Size{132, 72, 96}, Size{33, 35, 37}}) {
+    for (const Transpose trans_a : kBoth) {
+      for (const Transpose trans_b : kBoth) {
+        for (unsigned features = 1; features < 128; ++features) {
+          check(
+              with_features(operands(size, trans_a, trans_b), features),
+              {sliced_plan(GemmTile::kSmall, size.k, 1), sliced_plan(GemmTile::kLarge, size.k, 2)});
+        }
+      }
+    }
+  }
+}
+
+TEST_F(GpuGemm, FusedFeaturesOfEveryTile) {
+  for (const GemmTile tile : {GemmTile::kLarge, GemmTile::kMedium, GemmTile::kSmall}) {
+    const Size size = {260, 132, 64};
+    const auto fused = [&](Transpose trans_a, Transpose trans_b, unsigned features) {
+      check(with_features(operands(size, trans_a, trans_b), features),
+            {sliced_plan(tile, size.k, 1)});
+    };
+    for (const unsigned features : {1U, 3U, 5U, 13U, 21U, 29U}) {
+      fused(Transpose::kNo, Transpose::kYes, features);
+    }
+    fused(Transpose::kNo, Transpose::kNo, 32);
+    fused(Transpose::kYes, Transpose::kNo, 64);
+  }
+}
+
+TEST_F(GpuGemm, NeedsNoAlignment) {
+  for (const Transpose trans_a : kBoth) {
+    for (const Transpose trans_b : kBoth) {
+      check(with_features(operands({128, 128, 64}, trans_a, trans_b), 125), plans(64), 1);
+    }
+  }
+}
+
+TEST_F(GpuGemm, ChoosesAPlanOfItsOwn) {
+  const GemmOperands in = operands({384, 384, 1024}, Transpose::kYes, Transpose::kNo);
+  CudaStream stream;
+  Guarded a(stream, in.a, 0);
+  Guarded b(stream, in.b, 0);
+  Guarded c(stream, std::vector<float>(static_cast<size_t>(in.m * in.n), std::nanf("")), 0);
+  gemm(stream, {.m = in.m,
+                .n = in.n,
+                .k = in.k,
+                .trans_a = in.trans_a,
+                .a = a.view(),
+                .b = b.view(),
+                .c = c.view()});
+  const std::vector<double> reference = naive::gemm_product<double>(in);
+  EXPECT_LE(error(c.values(), reference), error_bounds(in, reference).fp32);
+}
+
+TEST_F(GpuGemm, RefusesViewsThatAreTooSmall) {
+  CudaStream stream;
+  CudaBuffer<float> memory(16);
+  Gemm<CudaDevice> problem = {.m = 4,
+                              .n = 4,
+                              .k = 4,
+                              .a = std::as_const(memory).view(),
+                              .b = std::as_const(memory).view(),
+                              .c = memory.view()};
+  problem.k = 5;
+  EXPECT_THROW(gemm(stream, problem), InternalError);
+  problem.k = 4;
+  problem.bias = std::as_const(memory).view().subview({0, 3});
+  EXPECT_THROW(gemm(stream, problem), InternalError);
+}
+
+}  // namespace
+}  // namespace lockstep
