@@ -23,12 +23,23 @@ int64_t divide(int64_t global, int64_t share, const std::string& what) {
   return global / share;
 }
 
+/// Refuses a product that is too large, before it is computed.
+BatchPlan checked(const BatchPlan& plan) {
+  if (plan.batch_size * plan.accumulation_steps > kMostSequences / plan.world_size) {
+    throw UsageError(
+        "--batch-size {} x --gradient-accumulation-steps {} x {} ranks are more than {} sequences "
+        "a step: lower one of them",
+        plan.batch_size, plan.accumulation_steps, plan.world_size, kMostSequences);
+  }
+  return plan;
+}
+
 }  // namespace
 
 BatchPlan plan_batch(int64_t batch_size, int64_t global_batch_size, int64_t accumulation_steps,
                      int world_size) {
   if (global_batch_size == 0 && batch_size != 0) {
-    return {batch_size, accumulation_steps == 0 ? 1 : accumulation_steps, world_size};
+    return checked({batch_size, accumulation_steps == 0 ? 1 : accumulation_steps, world_size});
   }
   const int64_t global = global_batch_size == 0 ? kDefaultGlobalBatchSize : global_batch_size;
   if (global < world_size) {
@@ -48,7 +59,7 @@ BatchPlan plan_batch(int64_t batch_size, int64_t global_batch_size, int64_t accu
     const std::string what = fmt::format("{} ranks x a batch size of {}", world_size, batch_size);
     return {batch_size, divide(global, world_size * batch_size, what), world_size};
   }
-  const BatchPlan plan{batch_size, accumulation_steps, world_size};
+  const BatchPlan plan = checked({batch_size, accumulation_steps, world_size});
   if (plan.global_batch_size() != global) {
     throw UsageError(
         "--batch-size {} x --gradient-accumulation-steps {} x {} ranks are {} sequences, not "

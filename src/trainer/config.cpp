@@ -8,11 +8,19 @@
 
 #include "comm/transport_select.h"
 #include "core/base/error.h"
+#include "trainer/batch_plan.h"
+#include "trainer/evaluation.h"
 
 namespace lockstep {
 namespace {
 
 constexpr double kElementsPerMib = 1048576.0 / sizeof(float);
+
+// Bounds far beyond any use. Below them no sum or product of options leaves 64 bits: a run sees at
+// most kMostSteps x kMostSequences = 1e18 samples.
+constexpr int64_t kMostSteps = 1'000'000'000;
+constexpr double kMostMib = 1e6;
+constexpr double kMostSeconds = 1e6;
 
 std::chrono::milliseconds milliseconds(double seconds) {
   return std::chrono::milliseconds(std::llround(seconds * 1000));
@@ -24,10 +32,14 @@ std::chrono::milliseconds milliseconds(double seconds) {
 template <class Sink, class Config>
 void for_each_model_option(Sink& sink, Config& c) {
   sink.group("Model");
-  sink.add("--n-layer", &c.n_layer, "Layers").at_least(1);
-  sink.add("--n-head", &c.n_head, "Attention heads per layer; divides --n-embd").at_least(1);
-  sink.add("--n-embd", &c.n_embd, "Channels").at_least(1);
-  sink.add("--block-size", &c.block_size, "Tokens of context").at_least(1);
+  sink.add("--n-layer", &c.n_layer, "Layers").at_least(1).at_most(GptConfig::kMostLayers);
+  sink.add("--n-head", &c.n_head, "Attention heads per layer; divides --n-embd")
+      .at_least(1)
+      .at_most(GptConfig::kMostHeads);
+  sink.add("--n-embd", &c.n_embd, "Channels").at_least(1).at_most(GptConfig::kMostChannels);
+  sink.add("--block-size", &c.block_size, "Tokens of context")
+      .at_least(1)
+      .at_most(GptConfig::kMostContext);
   sink.add("--gelu", &c.gelu, "GELU: tanh as GPT-2 and llm.c, erf as nanoGPT")
       .one_of({"tanh", "erf"});
 }
@@ -36,13 +48,16 @@ template <class Sink, class Config>
 void for_each_batch_option(Sink& sink, Config& c) {
   sink.group("Batch");
   sink.add("--batch-size", &c.batch_size, "Sequences per rank and micro-step; 0: from the others")
-      .at_least(0);
+      .at_least(0)
+      .at_most(kMostSequences);
   sink.add("--global-batch-size", &c.global_batch_size,
            "Sequences per step over all ranks; 0: 12, or --batch-size x accumulation x ranks")
-      .at_least(0);
+      .at_least(0)
+      .at_most(kMostSequences);
   sink.add("--gradient-accumulation-steps", &c.gradient_accumulation_steps,
            "Micro-steps per step on each rank; 0: from the batch sizes, or 1")
-      .at_least(0);
+      .at_least(0)
+      .at_most(kMostSequences);
 }
 
 template <class Sink, class Config>
@@ -50,11 +65,14 @@ void for_each_optimisation_option(Sink& sink, Config& c) {
   sink.group("Optimisation");
   sink.add("--learning-rate", &c.learning_rate, "Peak learning rate").greater_than(0);
   sink.add("--min-lr", &c.min_lr, "Learning rate at the end of the decay").at_least(0);
-  sink.add("--max-iters", &c.max_iters, "Steps").at_least(1);
-  sink.add("--warmup-iters", &c.warmup_iters, "Steps of linear warm-up").at_least(0);
+  sink.add("--max-iters", &c.max_iters, "Steps").at_least(1).at_most(kMostSteps);
+  sink.add("--warmup-iters", &c.warmup_iters, "Steps of linear warm-up")
+      .at_least(0)
+      .at_most(kMostSteps);
   sink.add("--lr-decay-iters", &c.lr_decay_iters,
            "Step at which --min-lr is reached; 0: --max-iters")
-      .at_least(0);
+      .at_least(0)
+      .at_most(kMostSteps);
   sink.add("--beta1", &c.beta1, "AdamW: decay of the first moment").at_least(0).less_than(1);
   sink.add("--beta2", &c.beta2, "AdamW: decay of the second moment").at_least(0).less_than(1);
   sink.add("--weight-decay", &c.weight_decay, "AdamW: decay of matrices and embeddings")
@@ -67,12 +85,18 @@ template <class Sink, class Config>
 void for_each_output_option(Sink& sink, Config& c) {
   sink.group("Evaluation and output");
   sink.add("--eval-interval", &c.eval_interval, "Steps between evaluations; 0: only at the end")
-      .at_least(0);
-  sink.add("--eval-iters", &c.eval_iters, "Batches of an evaluation").at_least(1);
-  sink.add("--log-interval", &c.log_interval, "Steps between step lines").at_least(1);
+      .at_least(0)
+      .at_most(kMostSteps);
+  sink.add("--eval-iters", &c.eval_iters, "Batches of an evaluation")
+      .at_least(1)
+      .at_most(kMostEvaluationBatches);
+  sink.add("--log-interval", &c.log_interval, "Steps between step lines")
+      .at_least(1)
+      .at_most(kMostSteps);
   sink.add("--tensorboard", &c.tensorboard, "Also write TensorBoard event files to --out-dir");
   sink.add("--sample-tokens", &c.sample_tokens, "Length of the sample at the end; 0: none")
-      .at_least(0);
+      .at_least(0)
+      .at_most(kMostSteps);
   sink.add("--prompt", &c.prompt, "Text that the sample continues; empty: a newline");
 }
 
@@ -82,12 +106,16 @@ void for_each_file_option(Sink& sink, Config& c) {
   sink.add("--data-dir", &c.data_dir, "Folder with train.bin, val.bin and vocab.json");
   sink.add("--out-dir", &c.out_dir, "Folder for checkpoints and metrics");
   sink.add("--resume", &c.resume, "Continue from the newest checkpoint in --out-dir");
-  sink.add("--stop-at", &c.stop_at, "Save and stop after this step; 0: --max-iters").at_least(0);
+  sink.add("--stop-at", &c.stop_at, "Save and stop after this step; 0: --max-iters")
+      .at_least(0)
+      .at_most(kMostSteps);
   sink.add("--checkpoint-interval", &c.checkpoint_interval,
            "Steps between checkpoints; 0: only at the end")
-      .at_least(0);
+      .at_least(0)
+      .at_most(kMostSteps);
   sink.add("--keep-checkpoints", &c.keep_checkpoints, "Newest checkpoints to keep; 0: all")
-      .at_least(0);
+      .at_least(0)
+      .at_most(kMostSteps);
 }
 
 template <class Sink, class Config>
@@ -95,17 +123,22 @@ void for_each_machine_option(Sink& sink, Config& c) {
   sink.group("Machine");
   sink.add("--precision", &c.precision, "Arithmetic").one_of({"fp32"});
   sink.add("--device", &c.device, "Where to compute").one_of({"auto", "cpu", "cuda"});
-  sink.add("--threads", &c.threads, "CPU threads of a rank; 0: its share of the cores").at_least(0);
+  sink.add("--threads", &c.threads, "CPU threads of a rank; 0: its share of the cores")
+      .at_least(0)
+      .at_most(kMostThreads);
   sink.add("--transport", &c.transport, "How neighbours exchange gradients")
       .one_of({"auto", "shm", "socket"});
   sink.add("--bucket-mb", &c.bucket_mb, "MiB of gradients that are summed in one collective")
-      .greater_than(0);
+      .greater_than(0)
+      .at_most(kMostMib);
   sink.add("--overlap", &c.overlap, "Sum gradients while backward goes on");
   sink.add("--peer-timeout", &c.peer_timeout, "Seconds of silence after which a rank is lost")
-      .at_least(1);
+      .at_least(1)
+      .at_most(kMostSeconds);
   sink.add("--collective-timeout", &c.collective_timeout,
            "Seconds that a collective waits for a rank that lives")
-      .at_least(1);
+      .at_least(1)
+      .at_most(kMostSeconds);
   sink.add("--bind-address", &c.bind_address,
            "Address or interface to listen on; empty: loopback on one host, else every address");
 }
@@ -149,6 +182,7 @@ class Texts {
   }
   Texts& at_least(double /*bound*/) { return *this; }
   Texts& greater_than(double /*bound*/) { return *this; }
+  Texts& at_most(double /*bound*/) { return *this; }
   Texts& less_than(double /*bound*/) { return *this; }
   Texts& one_of(const std::vector<std::string>& /*words*/) { return *this; }
 

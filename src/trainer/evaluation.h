@@ -25,6 +25,9 @@ struct EvaluationPlan {
 /// more gains no speed and costs activations.
 inline constexpr int64_t kEvaluationTokens = 4096;
 
+/// What `eval_iters` may be: the number of an evaluation's sequences squared stays within 64 bits.
+inline constexpr int64_t kMostEvaluationBatches = 100'000;
+
 inline EvaluationPlan plan_evaluation(int64_t eval_iters, int64_t global_batch_size,
                                       const GptConfig& model) {
   const int64_t most = std::max<int64_t>(1, kEvaluationTokens / model.block_size);

@@ -9,6 +9,10 @@
 
 namespace lockstep {
 
+/// The most threads that a stream may be asked for: as many CPUs as a rank's affinity mask can
+/// name.
+inline constexpr int64_t kMostThreads = 1024;
+
 /// Where CPU ops run: inline, on the calling thread and the OpenMP threads it may use. An op has
 /// finished when its call returns, so there is nothing to wait for. The results of no op depend on
 /// the number of threads.

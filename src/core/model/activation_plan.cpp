@@ -2,11 +2,15 @@
 
 #include <algorithm>
 
+#include "core/base/error.h"
+
 namespace lockstep {
 namespace {
 
 constexpr int64_t kAlignment = 64;  // elements: 256 bytes, the widest access of any device
 constexpr int64_t kElementBytes = sizeof(float);
+// Times the floats of one token, below 2^33 for every valid GptConfig, their bytes fit 64 bits.
+constexpr int64_t kMostTokens = int64_t{1} << 27;
 
 int64_t align(int64_t elements) {
   return (elements + kAlignment - 1) / kAlignment * kAlignment;
@@ -53,6 +57,12 @@ LayerActivations take_layer(Cursor& cursor, const GptConfig& config, int64_t tok
 
 ActivationPlan::ActivationPlan(const GptConfig& config, int64_t batch, int64_t time,
                                Purpose purpose) {
+  if (batch > kMostTokens / time) {
+    throw UsageError(
+        "--batch-size {} x --block-size {}: a rank works on at most {} tokens at a time; give "
+        "fewer sequences and more --gradient-accumulation-steps",
+        batch, time, kMostTokens);
+  }
   const int64_t tokens = batch * time;
   const int64_t c = config.n_embd;
   Cursor cursor;

@@ -55,6 +55,7 @@ class ActivationPlan {
   /// For inference all layers share one layer's place and nothing is held for backward.
   enum class Purpose : uint8_t { kTraining, kInference };
 
+  /// Throws UsageError for more tokens than can be counted in bytes.
   ActivationPlan(const GptConfig& config, int64_t batch, int64_t time, Purpose purpose);
 
   const LayerActivations& layer(int64_t index) const { return layers_[static_cast<size_t>(index)]; }

@@ -11,7 +11,7 @@ namespace {
 struct Bound {
   std::string_view flag;
   int64_t value;
-  int64_t largest;  ///< no product of two sizes overflows int64 below these
+  int64_t largest;
 };
 
 }  // namespace
@@ -24,10 +24,10 @@ void GptConfig::validate() const {
         "are 32-bit): check the data directory's vocabulary",
         vocab_size);
   }
-  const std::array<Bound, 4> bounds = {{{"--block-size", block_size, int64_t{1} << 24},
-                                        {"--n-layer", n_layer, 4096},
-                                        {"--n-head", n_head, 65536},
-                                        {"--n-embd", n_embd, 65536}}};
+  const std::array<Bound, 4> bounds = {{{"--block-size", block_size, kMostContext},
+                                        {"--n-layer", n_layer, kMostLayers},
+                                        {"--n-head", n_head, kMostHeads},
+                                        {"--n-embd", n_embd, kMostChannels}}};
   for (const Bound& bound : bounds) {
     if (bound.value < 1 || bound.value > bound.largest) {
       throw UsageError("{} {}: must be at least 1 and at most {}", bound.flag, bound.value,

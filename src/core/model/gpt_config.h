@@ -8,6 +8,12 @@ namespace lockstep {
 
 /// The architecture of a GPT: GPT-2's, with the output projection tied to the token embedding.
 struct GptConfig {
+  // No product of two sizes leaves 64 bits below these.
+  static constexpr int64_t kMostContext = int64_t{1} << 24;
+  static constexpr int64_t kMostLayers = 4096;
+  static constexpr int64_t kMostHeads = 65536;
+  static constexpr int64_t kMostChannels = 65536;
+
   int64_t vocab_size = 0;
   int64_t block_size = 256;
   int64_t n_layer = 6;

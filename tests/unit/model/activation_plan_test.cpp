@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <vector>
 
+#include "core/base/error.h"
+
 namespace lockstep {
 namespace {
 
@@ -96,6 +98,19 @@ TEST(ActivationPlan, SharesOneLayerForInference) {
   const int64_t gelu_derivative = 4 * training.layer(0).gelu_derivative.size();
   EXPECT_EQ(plan.layer_bytes(), training.layer_bytes() / 3 - gelu_derivative);
   EXPECT_EQ(plan.scratch_bytes(), 0);
+}
+
+TEST(ActivationPlan, RefusesMoreTokensThanItsBytesCanCount) {
+  const GptConfig largest = {.vocab_size = (int64_t{1} << 31) - 16,
+                             .block_size = GptConfig::kMostContext,
+                             .n_layer = GptConfig::kMostLayers,
+                             .n_head = GptConfig::kMostHeads,
+                             .n_embd = GptConfig::kMostChannels};
+  const ActivationPlan plan(largest, 8, largest.block_size, Purpose::kTraining);
+  EXPECT_GT(plan.size(), int64_t{1} << 59);
+  EXPECT_EQ(plan.layer_bytes() + plan.head_bytes() + plan.scratch_bytes(), plan.size() * 4);
+  EXPECT_THROW(ActivationPlan(largest, 9, largest.block_size, Purpose::kTraining), UsageError);
+  EXPECT_THROW(ActivationPlan(largest, int64_t{1} << 60, 32, Purpose::kTraining), UsageError);
 }
 
 }  // namespace

@@ -57,5 +57,15 @@ TEST(BatchPlan, RefusesContradiction) {
   EXPECT_THAT(refusal(4, 12, 2, 2), HasSubstr("are 16 sequences, not --global-batch-size 12"));
 }
 
+TEST(BatchPlan, RefusesAProductThatIsTooLarge) {
+  const int64_t most = kMostSequences;
+  EXPECT_EQ(plan_batch(most, 0, 0, 1).global_batch_size(), most);
+  EXPECT_THAT(refusal(most, 0, 0, 2), HasSubstr("more than 1000000000 sequences a step"));
+  EXPECT_THAT(refusal(most, 0, most, 100), HasSubstr("more than 1000000000 sequences a step"));
+  EXPECT_THAT(refusal(most, most, most, 100), HasSubstr("more than 1000000000 sequences a step"));
+  EXPECT_THAT(refusal(most, most, 0, 100), HasSubstr("the nearest"));
+  EXPECT_THAT(refusal(0, most, most, 100), HasSubstr("the nearest"));
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -105,6 +105,22 @@ TEST(Config, RefusesWhatIsNoOptionOrNoValueOfIt) {
   EXPECT_THAT(refusal({"--device", "gpu"}), HasSubstr("cuda"));
 }
 
+TEST(Config, BoundsEveryNumberThatIsMultiplied) {
+  const std::map<std::string, std::string> options = TrainConfig().options();
+  int bounded = 0;
+  for (const auto& [name, value] : options) {
+    const bool whole = value.find_first_not_of("0123456789") == std::string::npos;
+    if (!whole || value.empty() || name == "seed" || name == "grad-clip") {
+      continue;
+    }
+    const std::string flag = "--" + name;
+    EXPECT_THAT(refusal({flag.c_str(), "9223372036854775807"}), HasSubstr("and at most ")) << flag;
+    ++bounded;
+  }
+  EXPECT_EQ(bounded, 21);
+  EXPECT_THAT(refusal({"--bucket-mb", "1e300"}), HasSubstr("at most"));
+}
+
 TEST(Config, RefusesConflicts) {
   EXPECT_THAT(refusal({"--min-lr", "0.1"}), HasSubstr("--min-lr 0.1 is above"));
   EXPECT_THAT(refusal({"--stop-at", "3000"}), HasSubstr("--max-iters 2000"));
