@@ -39,7 +39,8 @@ struct CommTimes {
 /// position in the window and the number of ranks only: every rank, every transport and every
 /// division into ranges gives the same bits. Every call throws the first cause once the run is
 /// aborted, TimeoutError past the collective timeout, and RanksDisagreeError when ranks call
-/// different collectives.
+/// different collectives. On a device that runs beside the host a failure comes to light later:
+/// what was summed may be used once a take_times() behind it, in stream order, has thrown nothing.
 template <class Device>
 class Communicator;
 

@@ -14,10 +14,10 @@
 #include <cstdio>
 #include <cstring>
 #include <ctime>
-#include <fstream>
 #include <string>
 
 #include "core/base/error.h"
+#include "core/base/host_memory.h"
 
 namespace lockstep {
 namespace {
@@ -32,19 +32,6 @@ long futex(std::atomic<uint64_t>* word, int operation, uint32_t value, const tim
                    0);
 }
 
-// 0 when it cannot be read: then nothing is known, and nothing is refused for it.
-size_t available_bytes() {
-  std::ifstream file("/proc/meminfo");
-  for (std::string name, line; file >> name; std::getline(file, line)) {
-    if (name == "MemAvailable:") {
-      size_t kib = 0;
-      file >> kib;
-      return kib * 1024;
-    }
-  }
-  return 0;
-}
-
 /// Backs the file with memory, piece by piece: asked for more than there is, the kernel does not
 /// refuse but kills other processes of the host, so what is left is read before each piece, while
 /// other ranks take theirs.
@@ -52,12 +39,12 @@ void reserve(int fd, size_t bytes) {
   constexpr size_t kPiece = size_t{64} << 20;
   const auto mib = [](size_t size) { return static_cast<double>(size) / (1 << 20); };
   for (size_t done = 0; done < bytes; done += kPiece) {
-    const size_t available = available_bytes();
-    if (available != 0 && bytes - done > available) {
+    const int64_t available = available_host_bytes();
+    if (available >= 0 && bytes - done > static_cast<size_t>(available)) {
       throw OutOfMemoryError(
           "the gradient window needs {:.1f} MiB of shared memory and {:.1f} MiB are available: "
           "take a smaller model or fewer ranks on this host",
-          mib(bytes), mib(available));
+          mib(bytes), mib(static_cast<size_t>(available)));
     }
     const size_t piece = std::min(kPiece, bytes - done);
     if (::fallocate(fd, 0, static_cast<off_t>(done), static_cast<off_t>(piece)) != 0) {

@@ -102,7 +102,7 @@ StepResult train_step(StepContext<Device>& context, int64_t step, double learnin
   AdamWStep scalars = replica.optimizer().scalars(step, learning_rate);
   replica.optimizer().step(stream, {&scalars, 1}, replica.parameters(), replica.gradients());
   double squared_norm = 0;
-  copy_to_host(stream, &squared_norm, replica.optimizer().squared_norm());
+  copy_to_host(stream, &squared_norm, replica.optimizer().squared_gradient_norm());
   result.norm = std::sqrt(squared_norm);
   result.loss = record.mean_loss(facts);
   result.flags = record.flags(facts);

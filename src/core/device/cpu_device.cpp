@@ -3,6 +3,7 @@
 #include <sys/mman.h>
 
 #include "core/base/error.h"
+#include "core/base/host_memory.h"
 
 namespace lockstep {
 namespace {
@@ -27,6 +28,10 @@ void* CpuDevice::allocate(int64_t bytes) {
     ::madvise(data, size, MADV_HUGEPAGE);  // advice: without huge pages everything still works
   }
   return data;
+}
+
+int64_t CpuDevice::free_bytes() {
+  return available_host_bytes();
 }
 
 void CpuDevice::deallocate(void* data, int64_t bytes) noexcept {

@@ -11,7 +11,7 @@ int cuda_device_count() {
 void require_cuda_device() {
   throw UnsupportedError(
       "this build has no CUDA backend; install the CUDA toolkit and configure again with "
-      "-DLOCKSTEP_CUDA=ON");
+      "-DLOCKSTEP_CUDA=ON, or use --device cpu");
 }
 
 }  // namespace lockstep

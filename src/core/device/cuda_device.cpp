@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
+#include <string>
 #include <utility>
 
 #include "core/base/error.h"
@@ -26,8 +28,13 @@ int cuda_device_count() {
 void require_cuda_device() {
   if (cuda_device_count() == 0) {
     throw UnsupportedError(
-        "no usable GPU: no NVIDIA device is visible, or its driver is missing or too old");
+        "no usable GPU: no NVIDIA device is visible, or its driver is missing or too old; "
+        "--device cpu needs none");
   }
+}
+
+void use_cuda_device(int device) {
+  check_cuda(cudaSetDevice(device), "choosing a GPU");
 }
 
 CudaFacts cuda_facts(int device) {
@@ -36,6 +43,10 @@ CudaFacts cuda_facts(int device) {
   std::array<char, 32> pci{};
   check_cuda(cudaDeviceGetPCIBusId(pci.data(), static_cast<int>(pci.size()), device),
              "reading a GPU's PCI id");
+  std::string uuid;
+  for (const char byte : properties.uuid.bytes) {
+    uuid += fmt::format("{:02x}", static_cast<unsigned char>(byte));
+  }
   return {
       .name = properties.name,
       .compute_capability = 10 * properties.major + properties.minor,
@@ -46,6 +57,7 @@ CudaFacts cuda_facts(int device) {
       .l2_bytes = properties.l2CacheSize,
       .memory_bytes = static_cast<int64_t>(properties.totalGlobalMem),
       .pci_id = pci.data(),
+      .uuid = std::move(uuid),
   };
 }
 
@@ -92,6 +104,12 @@ void* CudaStream::scratch_bytes(int64_t bytes) {
   }
   return scratch_.empty() ? nullptr : scratch_.back();
 }
+void CudaStream::wait(const CudaEvent& event) {
+  check_cuda(cudaStreamWaitEvent(handle_, event.handle(), 0), "waiting for an event");
+}
+void CudaStream::call_host(void (*function)(void*), void* argument) {
+  check_cuda(cudaLaunchHostFunc(handle_, function, argument), "enqueuing a call of the host");
+}
 void CudaStream::synchronize() {
   check_cuda(cudaStreamSynchronize(handle_), "waiting for a stream");
 }
@@ -111,11 +129,71 @@ CudaEvent& CudaEvent::operator=(CudaEvent&& other) noexcept {
 void CudaEvent::record(CudaStream& stream) {
   check_cuda(cudaEventRecord(handle_, stream.handle()), "recording an event");
 }
+void CudaEvent::mark(CudaStream& stream) {
+  cudaStreamCaptureStatus capture = cudaStreamCaptureStatusNone;
+  check_cuda(cudaStreamIsCapturing(stream.handle(), &capture),
+             "asking whether a stream is captured");
+  const unsigned flags =
+      capture == cudaStreamCaptureStatusNone ? cudaEventRecordDefault : cudaEventRecordExternal;
+  check_cuda(cudaEventRecordWithFlags(handle_, stream.handle(), flags), "recording an event");
+}
+void CudaEvent::synchronize() {
+  check_cuda(cudaEventSynchronize(handle_), "waiting for an event");
+}
 double CudaEvent::seconds_since(const CudaEvent& start) {
   check_cuda(cudaEventSynchronize(handle_), "waiting for an event");
   float milliseconds = 0;
   check_cuda(cudaEventElapsedTime(&milliseconds, start.handle_, handle_), "reading a time");
   return milliseconds * 1e-3;
+}
+
+CudaGraph::CudaGraph(CudaStream& stream, const std::function<void()>& work) {
+  check_cuda(cudaStreamBeginCapture(stream.handle(), cudaStreamCaptureModeThreadLocal),
+             "capturing a graph");
+  cudaGraph_t graph = nullptr;
+  try {
+    work();
+  } catch (...) {
+    cudaStreamEndCapture(stream.handle(), &graph);
+    if (graph != nullptr) {
+      cudaGraphDestroy(graph);
+    }
+    throw;
+  }
+  check_cuda(cudaStreamEndCapture(stream.handle(), &graph), "capturing a graph");
+  const cudaError_t made = cudaGraphInstantiate(&handle_, graph, 0);
+  cudaGraphDestroy(graph);
+  check_cuda(made, "making a graph executable");
+}
+CudaGraph::~CudaGraph() {
+  if (handle_ != nullptr) {
+    cudaGraphExecDestroy(handle_);
+  }
+}
+CudaGraph& CudaGraph::operator=(CudaGraph&& other) noexcept {
+  std::swap(handle_, other.handle_);
+  return *this;
+}
+void CudaGraph::launch(CudaStream& stream) {
+  check_cuda(cudaGraphLaunch(handle_, stream.handle()), "launching a graph");
+}
+
+void* CudaHost::allocate(int64_t bytes) {
+  if (bytes == 0) {
+    return nullptr;
+  }
+  void* data = nullptr;
+  if (cudaMallocHost(&data, static_cast<size_t>(bytes)) != cudaSuccess) {
+    cudaGetLastError();
+    throw OutOfMemoryError("cannot lock {:.1f} MiB of host memory for the GPU",
+                           static_cast<double>(bytes) / (1 << 20));
+  }
+  std::memset(data, 0, static_cast<size_t>(bytes));
+  return data;
+}
+
+void CudaHost::deallocate(void* data, int64_t /*bytes*/) noexcept {
+  cudaFreeHost(data);
 }
 
 void* CudaDevice::allocate(int64_t bytes) {
@@ -145,6 +223,13 @@ void CudaDevice::deallocate(void* data, int64_t /*bytes*/) noexcept {
   cudaFree(data);
 }
 
+int64_t CudaDevice::free_bytes() {
+  size_t free = 0;
+  size_t total = 0;
+  check_cuda(cudaMemGetInfo(&free, &total), "reading the GPU's free memory");
+  return static_cast<int64_t>(free);
+}
+
 void set_zero_bytes(CudaStream& stream, void* data, int64_t bytes) {
   check_cuda(cudaMemsetAsync(data, 0, static_cast<size_t>(bytes), stream.handle()),
              "zeroing device memory");
@@ -159,6 +244,12 @@ void copy_bytes_to_host(CudaStream& stream, void* to, const void* from, int64_t 
   check_cuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToHost,
                              stream.handle()),
              "copying from the GPU");
+}
+
+void copy_bytes(CudaStream& stream, void* to, const void* from, int64_t bytes) {
+  check_cuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), cudaMemcpyDeviceToDevice,
+                             stream.handle()),
+             "copying on the GPU");
 }
 
 }  // namespace lockstep

@@ -9,8 +9,6 @@ namespace {
 
 constexpr int64_t kAlignment = 64;  // elements: 256 bytes, the widest access of any device
 constexpr int64_t kElementBytes = sizeof(float);
-// Times the floats of one token, below 2^33 for every valid GptConfig, their bytes fit 64 bits.
-constexpr int64_t kMostTokens = int64_t{1} << 27;
 
 int64_t align(int64_t elements) {
   return (elements + kAlignment - 1) / kAlignment * kAlignment;

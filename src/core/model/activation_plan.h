@@ -55,6 +55,10 @@ class ActivationPlan {
   /// For inference all layers share one layer's place and nothing is held for backward.
   enum class Purpose : uint8_t { kTraining, kInference };
 
+  /// Of one plan. Times the floats of one token, below 2^33 for every valid GptConfig, their bytes
+  /// fit 64 bits.
+  static constexpr int64_t kMostTokens = int64_t{1} << 27;
+
   /// Throws UsageError for more tokens than can be counted in bytes.
   ActivationPlan(const GptConfig& config, int64_t batch, int64_t time, Purpose purpose);
 

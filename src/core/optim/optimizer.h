@@ -37,7 +37,7 @@ class Optimizer {
             View<Device, const float> gradients);
   /// The square of the norm that the last step in stream order found, in double; not finite when
   /// any gradient is not.
-  View<Device, const double> squared_norm() const { return squared_norm_.view(); }
+  View<Device, const double> squared_gradient_norm() const { return squared_norm_.view(); }
 
   /// The norm of any arena in double. Waits for it.
   double norm(Stream& stream, View<Device, const float> arena);

@@ -40,10 +40,10 @@ AdamWStep Optimizer<Device>::scalars(int64_t step, double learning_rate) const {
 template <class Device>
 void Optimizer<Device>::step(Stream& stream, View<Device, AdamWStep> scalars,
                              View<Device, float> parameters, View<Device, const float> gradients) {
-  lockstep::squared_norm(stream, SquaredNorm<Device>{.out = squared_norm_.view(), .x = gradients});
-  clip_scale(stream,
-             ClipScale<Device>{
-                 .step = scalars, .squared_norm = squared_norm(), .grad_clip = options_.grad_clip});
+  squared_norm(stream, SquaredNorm<Device>{.out = squared_norm_.view(), .x = gradients});
+  clip_scale(stream, ClipScale<Device>{.step = scalars,
+                                       .squared_norm = squared_gradient_norm(),
+                                       .grad_clip = options_.grad_clip});
   adamw(stream, AdamW<Device>{.parameters = parameters,
                               .m = m_.view(),
                               .v = v_.view(),
@@ -58,9 +58,9 @@ void Optimizer<Device>::step(Stream& stream, View<Device, AdamWStep> scalars,
 
 template <class Device>
 double Optimizer<Device>::norm(Stream& stream, View<Device, const float> arena) {
-  lockstep::squared_norm(stream, SquaredNorm<Device>{.out = squared_norm_.view(), .x = arena});
+  squared_norm(stream, SquaredNorm<Device>{.out = squared_norm_.view(), .x = arena});
   double squared = 0;
-  copy_to_host(stream, &squared, squared_norm());
+  copy_to_host(stream, &squared, squared_gradient_norm());
   stream.synchronize();
   return std::sqrt(squared);
 }

@@ -148,7 +148,7 @@ TEST(Optimizer, ReportsTheNormAndLeavesTheStateWhenItIsNotFinite) {
   const auto step = [&] {
     AdamWStep scalars = optimizer.scalars(0, 1e-3);
     optimizer.step(stream, {&scalars, 1}, arena.view(), gradients.view());
-    return std::sqrt(optimizer.squared_norm()[0]);
+    return std::sqrt(optimizer.squared_gradient_norm()[0]);
   };
   const auto state = [&] {
     std::vector<float> values;

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "comm/communicator.h"
+#include "core/device/cuda_device.h"
+
+namespace lockstep {
+
+/// The window lies in the GPU's memory. Sums are enqueued on the stream as the ops are, and may be
+/// captured into a graph with them: each range is copied to a window of page-locked host memory,
+/// summed there by the ring of the CPU, and copied back. With one rank nothing is copied or
+/// enqueued.
+template <>
+class Communicator<CudaDevice> {
+ public:
+  /// On the GPU that is current. Collective. Throws as the CPU's.
+  Communicator(Bootstrap& bootstrap, const PeerTable& peers, ControlPlane& control,
+               const CommunicatorOptions& options);
+  /// Waits for the GPU.
+  ~Communicator();
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+  Communicator(Communicator&&) = delete;
+  Communicator& operator=(Communicator&&) = delete;
+
+  CudaView<float> window();
+
+  /// Enqueues the sum of `range` behind everything on `stream` so far, beside what follows there.
+  /// The range must not be touched before finish(). `bucket` names it in messages.
+  void all_reduce(CudaStream& stream, Range range, int bucket);
+  /// Everything on `stream` from here on comes after all sums enqueued so far.
+  void finish(CudaStream& stream);
+
+  /// Since the last call. Throws the first cause when a sum that the stream has passed failed: what
+  /// is behind it in the stream has then computed with ranges that are not summed.
+  CommTimes take_times();
+
+  std::string transport_name() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace lockstep

@@ -1,0 +1,8 @@
+#include "core/model/decoder_impl.h"
+#include "kernels/cuda/ops.h"
+
+namespace lockstep {
+
+template class Decoder<CudaDevice>;
+
+}  // namespace lockstep

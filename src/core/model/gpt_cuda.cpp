@@ -1,0 +1,8 @@
+#include "core/model/gpt_impl.h"
+#include "kernels/cuda/ops.h"
+
+namespace lockstep {
+
+template class Gpt<CudaDevice>;
+
+}  // namespace lockstep
