@@ -106,6 +106,7 @@ void for_each_file_option(Sink& sink, Config& c) {
   sink.add("--data-dir", &c.data_dir, "Folder with train.bin, val.bin and vocab.json");
   sink.add("--out-dir", &c.out_dir, "Folder for checkpoints and metrics");
   sink.add("--resume", &c.resume, "Continue from the newest checkpoint in --out-dir");
+  sink.add("--plan", &c.plan, "Say what memory the run takes and what would fit, and end");
   sink.add("--stop-at", &c.stop_at, "Save and stop after this step; 0: --max-iters")
       .at_least(0)
       .at_most(kMostSteps);
@@ -121,8 +122,14 @@ void for_each_file_option(Sink& sink, Config& c) {
 template <class Sink, class Config>
 void for_each_machine_option(Sink& sink, Config& c) {
   sink.group("Machine");
-  sink.add("--precision", &c.precision, "Arithmetic").one_of({"fp32"});
-  sink.add("--device", &c.device, "Where to compute").one_of({"auto", "cpu", "cuda"});
+  sink.add("--device", &c.device, "Where to compute; auto: on GPUs when every rank has one")
+      .one_of({"auto", "cpu", "cuda"});
+  sink.add("--precision", &c.precision,
+           "Of products: fp32, or tf32 on a GPU's tensor cores (10 bits of mantissa)")
+      .one_of({"fp32", "tf32"});
+  sink.add("--cuda-graph", &c.cuda_graph,
+           "Launch a step as one graph on a GPU; the bits are the same");
+  sink.add("--share-gpu", &c.share_gpu, "Let ranks of one host share a GPU");
   sink.add("--threads", &c.threads, "CPU threads of a rank; 0: its share of the cores")
       .at_least(0)
       .at_most(kMostThreads);

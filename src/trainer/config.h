@@ -51,6 +51,7 @@ struct TrainConfig {
   std::string data_dir = "data";
   std::string out_dir = "out";
   bool resume = false;
+  bool plan = false;
   int64_t stop_at = 0;                ///< 0: max_iters
   int64_t checkpoint_interval = 500;  ///< 0: only at the end
   int64_t keep_checkpoints = 3;       ///< 0: all
@@ -58,6 +59,8 @@ struct TrainConfig {
   // Machine.
   std::string device = "auto";
   std::string precision = "fp32";
+  bool cuda_graph = true;
+  bool share_gpu = false;
   int64_t threads = 0;  ///< 0: this rank's share of the cores it may run on
   std::string transport = "auto";
   double bucket_mb = 1.0;

@@ -1,13 +1,17 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <iterator>
 #include <vector>
 
 #include "comm/communicator.h"
 #include "comm/control_plane.h"
+#include "core/data/data_loader.h"
 #include "core/data/sample_order.h"
 #include "core/data/token_shard.h"
+#include "core/device/buffer.h"
 #include "trainer/replica.h"
 
 namespace lockstep {
@@ -37,31 +41,103 @@ inline EvaluationPlan plan_evaluation(int64_t eval_iters, int64_t global_batch_s
 /// Batch number `index` of an evaluation.
 HostBatch evaluation_batch(const TokenShard& shard, const EvaluationPlan& plan, int64_t index);
 
-/// Mean validation loss. Batch i is computed by rank i mod world size into slot i of `slots` (one
-/// per batch) of the communicator's window; the slots are summed over ranks exactly and then added
-/// in order, so the value has the same bits on all ranks and for any number of them. Collective.
+/// Mean validation loss of a replica. Collective.
 template <class Device>
-double evaluate(Replica<Device>& replica, Communicator<Device>& communicator, ControlPlane& control,
-                const TokenShard& shard, const EvaluationPlan& plan, Range slots, int rank,
-                int world_size) {
-  auto& stream = replica.stream();
-  const View<Device, float> window = communicator.window().subview(slots);
-  std::vector<float> losses(static_cast<size_t>(plan.batches), 0.0F);
-  copy_from_host(stream, window, losses.data());
-  for (int64_t i = rank; i < plan.batches; i += world_size) {
-    control.set_phase(Phase::kEvaluate);
-    replica.upload(evaluation_batch(shard, plan, i));
-    replica.model().evaluate(stream, replica.tokens(), replica.targets(),
-                             window.subview({i, i + 1}));
+class Evaluation {
+ public:
+  /// `slots`, one for each batch, are elements of the communicator's window. What it refers to must
+  /// outlive it.
+  Evaluation(Replica<Device>& replica, Communicator<Device>& communicator, ControlPlane& control,
+             const TokenShard& shard, const EvaluationPlan& plan, Range slots, bool graph)
+      : replica_(&replica),
+        communicator_(&communicator),
+        control_(&control),
+        shard_(&shard),
+        plan_(plan),
+        slots_(slots),
+        graph_(graph),
+        batch_(2 * plan.batch_size * plan.block_size),
+        loss_(1),
+        losses_(plan.batches) {
+    for (Upload& upload : uploads_) {
+      upload.batch = Buffer<Host, int32_t>(batch_.size());
+    }
   }
-  communicator.all_reduce(stream, slots, 0);
-  communicator.finish(stream);
-  copy_to_host(stream, losses.data(), View<Device, const float>(window));
-  double total = 0;
-  for (const float loss : losses) {
-    total += static_cast<double>(loss);
+
+  /// Batch i is computed by rank i mod world size into slot i; the slots are summed over ranks
+  /// exactly and then added in order, so the value has the same bits on all ranks and for any
+  /// number of them. Waits for it. Throws the first cause of the group when the sum failed.
+  double run(int rank, int world_size) {
+    auto& stream = replica_->stream();
+    const View<Device, float> window = communicator_->window().subview(slots_);
+    set_zero(stream, window);
+    for (int64_t i = rank; i < plan_.batches; i += world_size) {
+      control_->set_phase(Phase::kEvaluate);
+      evaluate(evaluation_batch(*shard_, plan_, i));
+      copy(stream, window.subview({i, i + 1}), View<Device, const float>(loss_.view()));
+    }
+    communicator_->all_reduce(stream, slots_, 0);
+    communicator_->finish(stream);
+    copy_to_host(stream, losses_.view().data(), View<Device, const float>(window));
+    stream.synchronize();
+    communicator_->take_times();  // no step's cost
+    double total = 0;
+    for (const float loss : losses_.view()) {
+      total += static_cast<double>(loss);
+    }
+    return total / static_cast<double>(plan_.batches);
   }
-  return total / static_cast<double>(plan.batches);
-}
+
+ private:
+  using Host = typename Device::Host;
+
+  /// A batch's way into the device: the host fills one while the device works on another.
+  struct Upload {
+    Buffer<Host, int32_t> batch;  ///< tokens, then targets
+    typename Device::Graph graph;
+    typename Device::Event done;
+  };
+
+  /// Enqueues one batch's loss into `loss_`.
+  void evaluate(const HostBatch& batch) {
+    auto& stream = replica_->stream();
+    Upload& upload = uploads_[static_cast<size_t>(enqueued_ % std::ssize(uploads_))];
+    upload.done.synchronize();
+    int32_t* const targets =
+        std::copy(batch.tokens.begin(), batch.tokens.end(), upload.batch.view().data());
+    std::copy(batch.targets.begin(), batch.targets.end(), targets);
+    const auto work = [this, &upload] {
+      auto& same_stream = replica_->stream();
+      const int64_t half = batch_.size() / 2;
+      copy_from_host(same_stream, batch_.view(), upload.batch.view().data());
+      replica_->model().evaluate(same_stream, batch_.view().subview({0, half}),
+                                 batch_.view().subview({half, 2 * half}), loss_.view());
+    };
+    // The first one sizes what the ops need: a capture cannot allocate.
+    if (!graph_ || enqueued_ == 0) {
+      work();
+    } else {
+      if (upload.graph.empty()) {
+        upload.graph = typename Device::Graph(stream, work);
+      }
+      upload.graph.launch(stream);
+    }
+    upload.done.record(stream);
+    ++enqueued_;
+  }
+
+  Replica<Device>* replica_;
+  Communicator<Device>* communicator_;
+  ControlPlane* control_;
+  const TokenShard* shard_;
+  EvaluationPlan plan_;
+  Range slots_;
+  bool graph_;
+  Buffer<Device, int32_t> batch_;
+  Buffer<Device, float> loss_;
+  Buffer<Host, float> losses_;
+  std::array<Upload, Device::kRunsBesideHost ? 2 : 1> uploads_;
+  int64_t enqueued_ = 0;
+};
 
 }  // namespace lockstep

@@ -1,5 +1,6 @@
 #include "trainer/launch.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 
@@ -37,11 +38,30 @@ void start_together(Bootstrap& bootstrap, const std::function<void()>& start) {
   }
 }
 
+bool runs_on_cuda(const Group& group, const TrainConfig& config) {
+  if (config.device != "auto") {
+    return config.device == "cuda";
+  }
+  const std::vector<std::string> all = group.bootstrap.all_gather(cuda_available() ? "yes" : "no");
+  const auto without = std::find(all.begin(), all.end(), "no");
+  const auto with = std::find(all.begin(), all.end(), "yes");
+  if (with != all.end() && without != all.end()) {
+    throw UsageError(
+        "--device auto: {} sees a GPU and {} does not: give --device cpu, or start ranks only "
+        "where "
+        "there are GPUs",
+        rank_name(group.peers[static_cast<size_t>(with - all.begin())]),
+        rank_name(group.peers[static_cast<size_t>(without - all.begin())]));
+  }
+  return with != all.end();
+}
+
 ExitCode train(Bootstrap& bootstrap, const TrainConfig& config) {
   const PeerTable peers = gather_peer_table(bootstrap);
   ControlPlane control(bootstrap, peers, config.control());
   const Group group{bootstrap, peers, control};
-  const bool cuda = config.device == "cuda" || (config.device == "auto" && cuda_available());
+  bool cuda = false;
+  start_together(bootstrap, [&] { cuda = runs_on_cuda(group, config); });
   return cuda ? train_on_cuda(group, config) : train_on_cpu(group, config);
 }
 

@@ -5,6 +5,7 @@
 #include "comm/bootstrap.h"
 #include "core/base/exit_code.h"
 #include "trainer/config.h"
+#include "trainer/group.h"
 
 namespace lockstep {
 
@@ -14,6 +15,10 @@ void set_output_rank(const Bootstrap& bootstrap);
 /// Runs `start` on every rank before they are connected; when it throws on any, the first of those
 /// ranks throws its error and the others AbortedError, so that one line is printed. Collective.
 void start_together(Bootstrap& bootstrap, const std::function<void()>& start);
+
+/// Whether `config` means GPUs: --device auto takes them when every rank has one. Collective;
+/// throws UsageError, on all ranks alike, when only some have.
+bool runs_on_cuda(const Group& group, const TrainConfig& config);
 
 /// Connects the ranks and trains on the device that `config` names. Collective.
 ExitCode train(Bootstrap& bootstrap, const TrainConfig& config);

@@ -1,5 +1,6 @@
 // What a build without CUDA has in place of a trainer on the GPU.
-#include "core/base/error.h"
+#include "comm/control_plane.h"
+#include "core/device/cuda_device.h"
 #include "trainer/trainer.h"
 
 namespace lockstep {
@@ -8,10 +9,9 @@ bool cuda_available() {
   return false;
 }
 
-ExitCode train_on_cuda(const Group& /*group*/, const TrainConfig& /*config*/) {
-  throw UnsupportedError(
-      "--device cuda: this build has no CUDA backend; install the CUDA toolkit and build again, or "
-      "use --device cpu");
+ExitCode train_on_cuda(const Group& group, const TrainConfig& /*config*/) {
+  run_under(group.control, [] { require_cuda_device(); });
+  return ExitCode::kUnsupported;
 }
 
 }  // namespace lockstep

@@ -126,6 +126,8 @@ void broadcast_from_root(typename Device::Stream& stream, Communicator<Device>& 
     communicator.all_reduce(stream, range, 0);
     communicator.finish(stream);
     copy_to_host(stream, halves.data(), View<Device, const float>(window.subview(range)));
+    stream.synchronize();
+    communicator.take_times();  // throws when the sum failed
     for (size_t i = 0; i < part.size(); ++i) {
       const uint32_t bits =
           static_cast<uint32_t>(halves[2 * i]) << 16 | static_cast<uint32_t>(halves[2 * i + 1]);

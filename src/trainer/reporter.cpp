@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "core/model/param_table.h"
-#include "kernels/cpu/isa.h"
 
 namespace lockstep {
 namespace {
@@ -44,8 +43,9 @@ void Reporter::draw(const StepMetrics& metrics) {
 }
 
 void Reporter::step_done(int64_t step, const StepResult& result, double learning_rate,
-                         const CommTimes& comm, std::optional<double> val_loss) {
-  const double seconds = result.times.total();
+                         std::optional<double> val_loss) {
+  const double seconds = result.seconds;
+  const CommTimes& comm = result.comm;
   progress_.step_done(seconds, seconds_since(start_));
 
   StepMetrics metrics;
@@ -98,11 +98,6 @@ void Reporter::summary(int64_t step, double val_loss, double best_val_loss) cons
       step - first_step_, clock_text(seconds), seconds, tokens / seconds, val_loss, best_val_loss));
 }
 
-std::string describe(const CpuStream& stream) {
-  return fmt::format("cpu, {} thread{}, {}", stream.threads(), stream.threads() == 1 ? "" : "s",
-                     isa_name(cpu_isa()));
-}
-
 void print_ranks(const Group& group, const std::string& device, const std::string& transport) {
   const PeerInfo& self = group.self();
   const std::string row = fmt::format(kRankRow, self.rank, self.host, self.pid, transport, device);
@@ -116,7 +111,9 @@ void print_ranks(const Group& group, const std::string& device, const std::strin
   }
 }
 
-void print_run(const TrainConfig& config, const RunPlan& plan, int64_t memory_bytes) {
+namespace {
+
+void print_shape(const TrainConfig& config, const RunPlan& plan) {
   const GptConfig& model = plan.model;
   say(fmt::format("model: {} layers, {} heads, {} channels, block {}, vocabulary {}: {} parameters",
                   model.n_layer, model.n_head, model.n_embd, model.block_size, model.vocab_size,
@@ -127,7 +124,21 @@ void print_run(const TrainConfig& config, const RunPlan& plan, int64_t memory_by
                   plan.batch.global_batch_size() * model.block_size));
   say(fmt::format("data: {}: {} training and {} validation tokens", config.data_dir,
                   plan.dataset.train().size(), plan.dataset.val().size()));
+}
+
+}  // namespace
+
+void print_run(const TrainConfig& config, const RunPlan& plan, int64_t memory_bytes) {
+  print_shape(config, plan);
   say(fmt::format("memory: {:.1f} MiB a rank", static_cast<double>(memory_bytes) / (1 << 20)));
+}
+
+void print_plan(const Group& group, const TrainConfig& config, const RunPlan& plan,
+                const MemorySupply& supply) {
+  if (group.is_root()) {
+    print_shape(config, plan);
+    say(memory_report(plan.shape(), supply));
+  }
 }
 
 }  // namespace lockstep

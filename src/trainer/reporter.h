@@ -9,6 +9,7 @@
 #include "trainer/config.h"
 #include "trainer/event_writer.h"
 #include "trainer/group.h"
+#include "trainer/memory_plan.h"
 #include "trainer/metrics_file.h"
 #include "trainer/progress.h"
 #include "trainer/run_plan.h"
@@ -24,7 +25,7 @@ class Reporter {
 
   /// A step is done, `val_loss` measured after it if it was.
   void step_done(int64_t step, const StepResult& result, double learning_rate,
-                 const CommTimes& comm, std::optional<double> val_loss);
+                 std::optional<double> val_loss);
   /// What the trained model writes.
   void sample(const std::string& text) const;
   /// The last line: what the run came to.
@@ -51,13 +52,15 @@ class Reporter {
   Sums since_line_;
 };
 
-/// Where a rank computes, in words.
-std::string describe(const CpuStream& stream);
-
 /// Who takes part: one line per rank on rank 0's standard output. Collective.
 void print_ranks(const Group& group, const std::string& device, const std::string& transport);
 
 /// What is trained on what, in a few lines.
 void print_run(const TrainConfig& config, const RunPlan& plan, int64_t memory_bytes);
+
+/// The same with memory by class, and what would fit. On rank 0 only; with --plan nothing else
+/// happens.
+void print_plan(const Group& group, const TrainConfig& config, const RunPlan& plan,
+                const MemorySupply& supply);
 
 }  // namespace lockstep

@@ -3,14 +3,14 @@
 #include "comm/agreement.h"
 #include "core/base/build_id.h"
 #include "core/base/error.h"
-#include "kernels/cpu/isa.h"
 
 namespace lockstep {
 namespace {
 
 /// What must be equal on all ranks: every option but those about a rank's own host, and what
 /// decides the bits that it computes.
-std::map<std::string, std::string> shared_facts(const TrainConfig& config, const Dataset& dataset) {
+std::map<std::string, std::string> shared_facts(const TrainConfig& config, const Dataset& dataset,
+                                                const Arithmetic& arithmetic) {
   std::map<std::string, std::string> facts;
   for (const auto& [name, value] : config.options()) {
     facts["--" + name] = value;
@@ -20,7 +20,7 @@ std::map<std::string, std::string> shared_facts(const TrainConfig& config, const
   }
   facts["build"] = build_id();
   facts["data"] = dataset.fingerprint();
-  facts["instruction set"] = isa_name(cpu_isa());
+  facts[arithmetic.name] = arithmetic.value;
   return facts;
 }
 
@@ -41,7 +41,7 @@ void check_prompt(const TrainConfig& config, const Dataset& dataset) {
 
 }  // namespace
 
-RunPlan::RunPlan(const Group& group, const TrainConfig& config)
+RunPlan::RunPlan(const Group& group, const TrainConfig& config, const Arithmetic& arithmetic)
     : batch(plan_batch(config.batch_size, config.global_batch_size,
                        config.gradient_accumulation_steps, group.world_size())),
       dataset(config.data_dir, config.block_size),
@@ -49,7 +49,7 @@ RunPlan::RunPlan(const Group& group, const TrainConfig& config)
       evaluation(plan_evaluation(config.eval_iters, batch.global_batch_size(), model)),
       window(ParamTable(model).arena_size(), batch, config.eval_iters) {
   check_prompt(config, dataset);
-  check_agreement(group.bootstrap, shared_facts(config, dataset));
+  check_agreement(group.bootstrap, shared_facts(config, dataset, arithmetic));
 }
 
 RunIdentity RunPlan::identity(const TrainConfig& config) const {

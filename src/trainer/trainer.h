@@ -10,12 +10,12 @@
 #include "core/checkpoint/checkpoint_store.h"
 #include "core/data/data_loader.h"
 #include "trainer/config.h"
+#include "trainer/evaluation.h"
 #include "trainer/group.h"
-#include "trainer/overlap.h"
 #include "trainer/replica.h"
 #include "trainer/reporter.h"
 #include "trainer/run_plan.h"
-#include "trainer/step.h"
+#include "trainer/training_step.h"
 
 namespace lockstep {
 
@@ -27,8 +27,8 @@ class Trainer {
   using Stream = typename Device::Stream;
 
   /// Prepares the run, from the newest checkpoint when asked to. Collective. `stream` and what
-  /// `group` refers to must outlive it. Throws UsageError, IoError or CorruptError before anything
-  /// is computed.
+  /// `group` refers to must outlive it. Throws UsageError, IoError, CorruptError, or
+  /// OutOfMemoryError before anything is computed.
   Trainer(const Group& group, const TrainConfig& config, Stream& stream);
 
   /// Trains to the end or to a stop. Collective; the code is the same on all ranks.
@@ -45,27 +45,33 @@ class Trainer {
 
   void open_store();
   void resume();
-  StepResult step();
+  void enqueue_step();
+  void collect_step();
+  bool pauses_after(int64_t step) const;
   void evaluate();
-  bool due(int64_t interval) const { return interval > 0 && position_.step % interval == 0; }
+  static bool due(int64_t interval, int64_t step) { return interval > 0 && step % interval == 0; }
   void save_periodically();
   void save();
   void check_state_finite();
-  ExitCode stop(const StepResult& last);
+  ExitCode stop();
   ExitCode finish();
   TrainingState state() const;
 
   Group group_;
   TrainConfig config_;
   RunPlan plan_;
+  int64_t memory_bytes_;
   Communicator<Device> communicator_;
   Replica<Device> replica_;
-  Overlap<Device> overlap_;
-  Position position_;
+  TrainingStep<Device> training_;
+  Evaluation<Device> evaluation_;
+  Position position_;                            ///< behind the last step that was collected
+  int64_t enqueued_ = 0;                         ///< steps enqueued, the collected ones included
   std::optional<CheckpointStore> store_;         ///< rank 0 only
   std::optional<std::filesystem::path> newest_;  ///< the checkpoint found at start; rank 0 only
   std::optional<DataLoader> loader_;
   std::optional<Reporter> reporter_;  ///< rank 0 only
+  bool stop_asked_ = false;           ///< on any rank
   int64_t evaluated_step_ = -1;
   int64_t saved_step_ = -1;       ///< rank 0 only
   bool save_failed_ = false;      ///< here

@@ -2,11 +2,13 @@
 
 #include <cmath>
 #include <cstring>
+#include <functional>
 #include <limits>
 
 #include "core/base/build_id.h"
 #include "core/base/log.h"
-#include "trainer/evaluation.h"
+#include "trainer/device_facts.h"
+#include "trainer/memory_plan.h"
 #include "trainer/replica_state.h"
 #include "trainer/sample_text.h"
 #include "trainer/signals.h"
@@ -20,30 +22,42 @@ inline CommunicatorOptions communicator_options(const TrainConfig& config, const
   return options;
 }
 
+inline StepOptions step_options(const Group& group, const TrainConfig& config,
+                                const RunPlan& plan) {
+  return {.batch = plan.batch,
+          .rank = group.rank(),
+          .reduction = config.overlap ? Reduction::kOverlapped : Reduction::kAfterBackward,
+          .bucket_elements = config.bucket_elements(),
+          .graph = config.cuda_graph};
+}
+
 template <class Device>
 Trainer<Device>::Trainer(const Group& group, const TrainConfig& config, Stream& stream)
     : group_(group),
       config_(config),
-      plan_(group, config),
+      plan_(group, config, arithmetic(stream)),
+      memory_bytes_(check_memory(plan_.shape(), memory_supply(stream, group))),
       communicator_(group.bootstrap, group.peers, group.control,
                     communicator_options(config, plan_)),
       replica_(stream, plan_.model, config.adamw(), static_cast<uint64_t>(config.seed),
                std::max(plan_.batch.batch_size, plan_.evaluation.batch_size),
                communicator_.window().subview(plan_.window.gradients)),
-      overlap_(communicator_, plan_.window.gradients, plan_.window.record.range(),
-               config.overlap ? Reduction::kOverlapped : Reduction::kAfterBackward,
-               config.bucket_elements()) {
+      training_(replica_, communicator_, group.control, plan_.window,
+                step_options(group, config, plan_)),
+      evaluation_(replica_, communicator_, group.control, plan_.dataset.val(), plan_.evaluation,
+                  plan_.window.evaluation, config.cuda_graph) {
   group_.control.set_phase(Phase::kLoad);
   position_.val_loss = std::numeric_limits<double>::quiet_NaN();
   position_.best_val_loss = std::numeric_limits<double>::quiet_NaN();
   print_ranks(group_, describe(stream), communicator_.transport_name());
   if (group_.is_root()) {
-    print_run(config_, plan_, replica_.memory_bytes());
+    print_run(config_, plan_, memory_bytes_);
     open_store();
   }
   if (config_.resume) {
     resume();
   }
+  enqueued_ = position_.step;
   const LoaderShape shape{group_.rank(),          group_.world_size(),
                           plan_.batch.batch_size, plan_.batch.accumulation_steps,
                           config_.block_size,     plan_.model.vocab_size};
@@ -98,15 +112,26 @@ void Trainer<Device>::resume() {
   set_zero(replica_.stream(), communicator_.window());
 }
 
+/// Where the run looks at its state: nothing may be under way on the device then.
+template <class Device>
+bool Trainer<Device>::pauses_after(int64_t step) const {
+  return due(config_.eval_interval, step) || due(config_.checkpoint_interval, step) ||
+         step == config_.last_step() || step == config_.max_iters;
+}
+
 template <class Device>
 ExitCode Trainer<Device>::run() {
   while (position_.step < config_.last_step()) {
-    const StepResult result = step();
-    const bool ends = position_.step == config_.max_iters;
-    if (!ends && (result.flags.stop || position_.step == config_.stop_at)) {
-      return stop(result);
+    enqueue_step();
+    const bool pauses = pauses_after(enqueued_);
+    while (training_.pending() > (pauses || stop_asked_ ? 0 : TrainingStep<Device>::kAhead)) {
+      collect_step();
     }
-    if (!ends && due(config_.checkpoint_interval)) {
+    const bool ends = position_.step == config_.max_iters;
+    if (!ends && (stop_asked_ || position_.step == config_.stop_at)) {
+      return stop();
+    }
+    if (!ends && due(config_.checkpoint_interval, position_.step)) {
       save_periodically();
     }
   }
@@ -114,40 +139,35 @@ ExitCode Trainer<Device>::run() {
 }
 
 template <class Device>
-StepResult Trainer<Device>::step() {
-  group_.control.set_step(position_.step + 1);
-  StepContext<Device> context{replica_,
-                              overlap_,
-                              group_.control,
-                              communicator_.window(),
-                              plan_.window.record,
-                              plan_.batch,
-                              group_.rank(),
-                              [this]() -> const HostBatch& { return loader_->next(); }};
+void Trainer<Device>::enqueue_step() {
+  group_.control.set_step(enqueued_ + 1);
+  training_.enqueue(enqueued_, config_.lr_schedule().at(enqueued_),
+                    {stop_signal() != 0, save_failed_},
+                    [this]() -> const HostBatch& { return loader_->next(); });
+  ++enqueued_;
+}
+
+template <class Device>
+void Trainer<Device>::collect_step() {
+  const StepResult result = training_.collect();
   const double learning_rate = config_.lr_schedule().at(position_.step);
-  const StepResult result =
-      train_step(context, position_.step, learning_rate, {stop_signal() != 0, save_failed_});
   ++position_.step;
   position_.train_loss = result.loss;
+  stop_asked_ = stop_asked_ || result.flags.stop;
   any_save_failed_ = any_save_failed_ || result.flags.save_failed;
-  const CommTimes comm = communicator_.take_times();
-  if (due(config_.eval_interval) || position_.step == config_.max_iters) {
+  if (due(config_.eval_interval, position_.step) || position_.step == config_.max_iters) {
     evaluate();
   }
   if (reporter_) {
     const bool fresh = evaluated_step_ == position_.step;
-    reporter_->step_done(position_.step, result, learning_rate, comm,
+    reporter_->step_done(position_.step, result, learning_rate,
                          fresh ? std::optional(position_.val_loss) : std::nullopt);
   }
-  return result;
 }
 
 template <class Device>
 void Trainer<Device>::evaluate() {
-  position_.val_loss = lockstep::evaluate(
-      replica_, communicator_, group_.control, plan_.dataset.val(), plan_.evaluation,
-      plan_.window.evaluation, group_.rank(), group_.world_size());
-  communicator_.take_times();  // of the evaluation: no step's cost
+  position_.val_loss = evaluation_.run(group_.rank(), group_.world_size());
   if (!std::isfinite(position_.val_loss)) {
     throw NonFiniteError("step {}: the validation loss is {}; no checkpoint was written after this",
                          position_.step, position_.val_loss);
@@ -218,12 +238,12 @@ void Trainer<Device>::save_periodically() {
 }
 
 template <class Device>
-ExitCode Trainer<Device>::stop(const StepResult& last) {
+ExitCode Trainer<Device>::stop() {
   save();
   if (group_.is_root()) {
     log("stopped after step {}; continue with --resume", position_.step);
   }
-  if (last.flags.stop) {
+  if (stop_asked_) {
     return ExitCode::kInterrupted;
   }
   return any_save_failed_ ? ExitCode::kIo : ExitCode::kDone;
@@ -250,14 +270,23 @@ ExitCode Trainer<Device>::finish() {
   return any_save_failed_ ? ExitCode::kIo : ExitCode::kDone;
 }
 
-/// A whole run. The trainer outlives the report of an error: while its connections stand, the other
-/// ranks learn the cause and not the consequence.
+/// A whole run, or with --plan what it would take, on the device that `make_stream` prepares. The
+/// trainer outlives the report of an error: while its connections stand, the other ranks learn the
+/// cause and not the consequence.
 template <class Device>
-ExitCode train_on(const Group& group, const TrainConfig& config, typename Device::Stream& stream) {
+ExitCode train_on(const Group& group, const TrainConfig& config,
+                  const std::function<typename Device::Stream()>& make_stream) {
+  std::optional<typename Device::Stream> stream;
   std::optional<Trainer<Device>> trainer;
   ExitCode code = ExitCode::kDone;
   run_under(group.control, [&] {
-    trainer.emplace(group, config, stream);
+    stream.emplace(make_stream());
+    if (config.plan) {
+      print_plan(group, config, RunPlan(group, config, arithmetic(*stream)),
+                 memory_supply(*stream, group));
+      return;
+    }
+    trainer.emplace(group, config, *stream);
     code = trainer->run();
   });
   return code;

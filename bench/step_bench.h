@@ -1,0 +1,51 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "trainer/config.h"
+#include "trainer/group.h"
+
+namespace lockstep {
+
+struct StepBenchConfig {
+  TrainConfig train;
+  int64_t vocab_size = 65;
+  int64_t steps = 60;
+  int64_t rounds = 4;
+  bool profile = false;
+  std::string json;
+};
+
+/// Median and 95th percentile of one quantity over the measured steps, in seconds, of the slowest
+/// rank: it is what a run gets.
+struct Quantiles {
+  double median = 0;
+  double p95 = 0;
+};
+
+/// What was measured of what.
+struct StepFigures {
+  std::string title;
+  std::string device;
+  std::string transport;
+  int64_t tokens = 0;         ///< of a step, over all ranks
+  int64_t reduced_bytes = 0;  ///< of a step
+  int64_t memory_bytes = 0;   ///< the most that rank 0 held on its device
+
+  Quantiles step;
+  Quantiles forward;  ///< this and the next three are 0 when a step's parts were not timed
+  Quantiles backward;
+  Quantiles waited;  ///< for sums, behind backward
+  Quantiles optimizer;
+  Quantiles replica;  ///< a step with nothing sent
+  Quantiles comm;     ///< the collectives with nothing computed
+
+  double exposed() const { return step.median - replica.median; }
+};
+
+/// Measures and reports on the CPU or on this rank's GPU. Collective.
+StepFigures measure_on_cpu(const Group& group, const StepBenchConfig& config);
+StepFigures measure_on_cuda(const Group& group, const StepBenchConfig& config);
+
+}  // namespace lockstep

@@ -1,0 +1,22 @@
+#include "trainer/device_facts.h"
+
+#include <fmt/core.h>
+
+#include "kernels/cpu/isa.h"
+
+namespace lockstep {
+
+std::string describe(const CpuStream& stream) {
+  return fmt::format("cpu, {} thread{}, {}", stream.threads(), stream.threads() == 1 ? "" : "s",
+                     isa_name(cpu_isa()));
+}
+
+Arithmetic arithmetic(const CpuStream& /*stream*/) {
+  return {"instruction set", std::string(isa_name(cpu_isa()))};
+}
+
+MemorySupply memory_supply(const CpuStream& /*stream*/, const Group& group) {
+  return {"on this host", CpuDevice::free_bytes(), group.self().local_size};
+}
+
+}  // namespace lockstep

@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "core/device/cpu_device.h"
+#include "trainer/group.h"
+#include "trainer/memory_plan.h"
+#include "trainer/run_plan.h"
+
+// What a run asks of a device's stream, in words. Each device has these overloads: the GPU's are
+// beside the trainer on it.
+
+namespace lockstep {
+
+/// Where a rank computes, for a table.
+std::string describe(const CpuStream& stream);
+Arithmetic arithmetic(const CpuStream& stream);
+/// The memory that the ranks of this host have.
+MemorySupply memory_supply(const CpuStream& stream, const Group& group);
+
+}  // namespace lockstep

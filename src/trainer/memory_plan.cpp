@@ -1,0 +1,105 @@
+#include "trainer/memory_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/model/activation_plan.h"
+#include "core/model/param_table.h"
+#include "trainer/evaluation.h"
+#include "trainer/window_layout.h"
+
+namespace lockstep {
+namespace {
+
+double mib(int64_t bytes) {
+  return static_cast<double>(bytes) / (1 << 20);
+}
+
+/// What would fit, as advice.
+std::string advice(const RunShape& shape, const MemorySupply& supply) {
+  const int64_t largest = largest_batch_size(shape, supply.free / supply.ranks);
+  if (largest > 0) {
+    return fmt::format("--batch-size {} or less fits", largest);
+  }
+  const std::string model = "a model with smaller --n-layer, --n-embd or --block-size";
+  return supply.ranks > 1 ? fmt::format("take fewer ranks on a host, or {}", model)
+                          : fmt::format("take {}", model);
+}
+
+}  // namespace
+
+MemoryPlan plan_memory(const RunShape& shape) {
+  const auto& [model, batch, eval_iters] = shape;
+  constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
+  constexpr auto kToken = static_cast<int64_t>(sizeof(int32_t));
+  const EvaluationPlan evaluation = plan_evaluation(eval_iters, batch.global_batch_size(), model);
+  const int64_t arena = ParamTable(model).arena_size();
+  const ActivationPlan activations(model, std::max(batch.batch_size, evaluation.batch_size),
+                                   model.block_size, ActivationPlan::Purpose::kTraining);
+  const int64_t sequences = batch.batch_size * batch.accumulation_steps + evaluation.batch_size;
+  return {.parameters = arena * kFloat,
+          .gradients = WindowLayout(arena, batch, eval_iters).elements() * kFloat,
+          .moments = 2 * arena * kFloat,
+          .layers = activations.layer_bytes(),
+          .head = activations.head_bytes(),
+          .scratch = activations.scratch_bytes(),
+          .batches = 2 * sequences * model.block_size * kToken};
+}
+
+int64_t largest_batch_size(const RunShape& shape, int64_t bytes) {
+  const auto fits = [&](int64_t batch_size) {
+    RunShape other = shape;
+    other.batch.batch_size = batch_size;
+    return plan_memory(other).total() <= bytes;
+  };
+  if (!fits(1)) {
+    return 0;
+  }
+  const int64_t most = ActivationPlan::kMostTokens / shape.model.block_size;
+  int64_t low = 1;          // fits
+  int64_t high = most + 1;  // does not
+  while (high - low > 1) {
+    const int64_t middle = low + (high - low) / 2;
+    (fits(middle) ? low : high) = middle;
+  }
+  return low;
+}
+
+int64_t check_memory(const RunShape& shape, const MemorySupply& supply) {
+  const int64_t needed = plan_memory(shape).total();
+  if (supply.free < 0 || needed <= supply.free / supply.ranks) {
+    return needed;
+  }
+  const std::string ranks =
+      supply.ranks == 1 ? std::string("the run needs")
+                        : fmt::format("each of the {} ranks of this host needs", supply.ranks);
+  throw OutOfMemoryError("{} {:.1f} MiB and {:.1f} MiB are free {}: {}", ranks, mib(needed),
+                         mib(supply.free), supply.device, advice(shape, supply));
+}
+
+std::string memory_report(const RunShape& shape, const MemorySupply& supply) {
+  const MemoryPlan memory = plan_memory(shape);
+  const std::array<std::pair<const char*, int64_t>, 8> rows = {
+      {{"parameters", memory.parameters},
+       {"gradients", memory.gradients},
+       {"AdamW moments", memory.moments},
+       {"kept of layers", memory.layers},
+       {"kept of the head", memory.head},
+       {"backward scratch", memory.scratch},
+       {"batches", memory.batches},
+       {"a rank in all", memory.total()}}};
+  std::string text;
+  for (const auto& [name, bytes] : rows) {
+    text += fmt::format("{:<18}{:>12.1f} MiB\n", name, mib(bytes));
+  }
+  if (supply.free < 0) {
+    return text + fmt::format("what is free {} is not known", supply.device);
+  }
+  const std::string share = supply.ranks == 1 ? "" : fmt::format(", for {} ranks", supply.ranks);
+  text += fmt::format("{:<18}{:>12.1f} MiB {}{}\n", "free", mib(supply.free), supply.device, share);
+  return text + advice(shape, supply);
+}
+
+}  // namespace lockstep

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "core/model/gpt_config.h"
+#include "trainer/batch_plan.h"
+
+namespace lockstep {
+
+/// The bytes that a rank holds on its device, by class. Pure arithmetic, before anything is
+/// allocated.
+struct MemoryPlan {
+  int64_t parameters = 0;
+  int64_t gradients = 0;  ///< the communicator's window
+  int64_t moments = 0;    ///< AdamW's two
+  int64_t layers = 0;     ///< activations that forward keeps of all layers
+  int64_t head = 0;       ///< and of the head: logits, mostly
+  int64_t scratch = 0;    ///< of backward
+  int64_t batches = 0;    ///< tokens and targets
+
+  int64_t total() const {
+    return parameters + gradients + moments + layers + head + scratch + batches;
+  }
+};
+
+/// What a run's memory follows from.
+struct RunShape {
+  GptConfig model;
+  BatchPlan batch;
+  int64_t eval_iters = 1;
+};
+
+MemoryPlan plan_memory(const RunShape& shape);
+
+/// The largest batch size, accumulation and ranks staying as they are, whose plan is at most
+/// `bytes`; 0 when not even one sequence is.
+int64_t largest_batch_size(const RunShape& shape, int64_t bytes);
+
+/// What a run may take: `free` bytes of `device`'s memory (-1: not known) for each of `ranks`
+/// ranks together.
+struct MemorySupply {
+  std::string device;
+  int64_t free = -1;
+  int64_t ranks = 1;
+};
+
+/// The bytes that a rank takes. Throws OutOfMemoryError with what is asked, what there is and what
+/// to change when they are not there for all ranks.
+int64_t check_memory(const RunShape& shape, const MemorySupply& supply);
+
+/// `trainer --plan`: the memory by class, what is free, and the largest batch size that fits.
+std::string memory_report(const RunShape& shape, const MemorySupply& supply);
+
+}  // namespace lockstep

@@ -1,0 +1,82 @@
+#include "trainer/memory_plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "core/base/error.h"
+#include "core/base/host_memory.h"
+#include "support/error_of.h"
+
+namespace lockstep {
+namespace {
+
+using testing::HasSubstr;
+
+RunShape small() {
+  return {.model = {.vocab_size = 65, .block_size = 64, .n_layer = 4, .n_head = 4, .n_embd = 128},
+          .batch = {.batch_size = 12, .accumulation_steps = 1, .world_size = 1},
+          .eval_iters = 20};
+}
+
+TEST(MemoryPlan, CountsWhatARankHolds) {
+  const MemoryPlan plan = plan_memory(small());
+  // wte 80 x 128 with padding, wpe 64 x 128, 4 layers of 12 C^2 + 13 C, ln_f 2 C.
+  const int64_t arena = 4 * (80 * 128 + 64 * 128 + 4 * (12 * 128 * 128 + 13 * 128) + 2 * 128);
+  EXPECT_EQ(plan.parameters, arena);
+  EXPECT_EQ(plan.moments, 2 * arena);
+  EXPECT_EQ(plan.gradients, arena + 4 * (1 + 2 + 20));  // one loss, two flags, the evaluation
+  EXPECT_EQ(plan.batches, 4 * 2 * 64 * (12 + 12));
+  EXPECT_EQ(plan.total(), plan.parameters + plan.gradients + plan.moments + plan.layers +
+                              plan.head + plan.scratch + plan.batches);
+}
+
+TEST(MemoryPlan, TheLargestBatchFitsAndOneMoreDoesNot) {
+  RunShape shape = small();
+  for (const int64_t bytes : {int64_t{16} << 20, int64_t{1} << 30, int64_t{139} << 30}) {
+    const int64_t largest = largest_batch_size(shape, bytes);
+    ASSERT_GT(largest, 0);
+    shape.batch.batch_size = largest;
+    EXPECT_LE(plan_memory(shape).total(), bytes);
+    shape.batch.batch_size = largest + 1;
+    EXPECT_GT(plan_memory(shape).total(), bytes);
+  }
+  EXPECT_EQ(largest_batch_size(shape, 1 << 20), 0);
+}
+
+TEST(MemoryPlan, RefusesWithTheNumbersAndWhatFits) {
+  const RunShape shape = small();
+  const int64_t needed = plan_memory(shape).total();
+  EXPECT_EQ(check_memory(shape, {"here", needed, 1}), needed);
+  EXPECT_EQ(check_memory(shape, {"here", -1, 1}), needed);
+  const std::string one = error_of<OutOfMemoryError>([&] {
+    check_memory(shape, {"on this host", needed - 1, 1});
+  });
+  EXPECT_THAT(one,
+              HasSubstr(fmt::format("needs {:.1f} MiB", static_cast<double>(needed) / (1 << 20))));
+  EXPECT_THAT(one, HasSubstr("free on this host: --batch-size 11 or less fits"));
+  const std::string two = error_of<OutOfMemoryError>([&] {
+    check_memory(shape, {"on this host", needed, 2});
+  });
+  EXPECT_THAT(two, HasSubstr("each of the 2 ranks"));
+  EXPECT_THAT(error_of<OutOfMemoryError>([&] {
+                check_memory(shape, {"there", 1 << 20, 2});
+              }),
+              HasSubstr("fewer ranks"));
+}
+
+TEST(MemoryPlan, ReportsEveryClass) {
+  const std::string report = memory_report(small(), {"on this host", int64_t{1} << 30, 2});
+  for (const char* part : {"parameters", "moments", "layers", "head", "scratch", "in all",
+                           "1024.0 MiB on this host, for 2 ranks", "--batch-size"}) {
+    EXPECT_THAT(report, HasSubstr(part));
+  }
+}
+
+TEST(HostMemory, IsKnownAndPlausible) {
+  const int64_t bytes = available_host_bytes();
+  EXPECT_GT(bytes, int64_t{1} << 20);
+  EXPECT_LT(bytes, int64_t{1} << 50);
+}
+
+}  // namespace
+}  // namespace lockstep
