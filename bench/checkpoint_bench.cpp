@@ -33,9 +33,10 @@ int run(int argc, char** argv) {
   int64_t repeats = 5;
   std::string folder = ".";
   CommandLine cli("checkpoint_bench", "Times a save and a load beside plain write + fsync.");
-  cli.option("--mebibytes", &mebibytes, "Size of the checkpoint").at_least(1);
-  cli.option("--repeats", &repeats, "Rounds; the medians are shown").at_least(1);
-  cli.option("--folder", &folder, "Where to write; what is written is removed");
+  cli.option("--mebibytes", &mebibytes, "Size of the checkpoint").at_least(1).at_most(1 << 20);
+  cli.option("--repeats", &repeats, "Rounds; the medians are shown").at_least(1).at_most(1e6);
+  cli.option("--folder", &folder, "Where to write; what is written is removed")
+      .value_name("FOLDER");
   if (!cli.parse(argc, argv)) {
     return 0;
   }

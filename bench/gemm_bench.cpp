@@ -23,6 +23,8 @@
 namespace lockstep {
 namespace {
 
+constexpr int64_t kMostSize = 1 << 20;  // of m, n and k
+
 struct Options {
   std::vector<std::string> mnk;
   std::string model;
@@ -58,8 +60,9 @@ std::vector<GemmShape> shapes_of(const Options& options) {
     for (size_t j = 0; j < 3; ++j) {
       const std::string& word = options.mnk[i + j];
       const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), size[j]);
-      if (error != std::errc() || end != word.data() + word.size() || size[j] < 1) {
-        throw UsageError("--mnk: '{}' is no positive number", word);
+      if (error != std::errc() || end != word.data() + word.size() || size[j] < 1 ||
+          size[j] > kMostSize) {
+        throw UsageError("--mnk: '{}' is no whole number from 1 to {}", word, kMostSize);
       }
     }
     for (GemmShape& shape : gemm_shapes(size[0], size[1], size[2], options.transposes)) {
@@ -208,22 +211,24 @@ std::string json_of(const std::vector<Row>& rows, const Options& options,
 }
 
 void add_options(CommandLine& cli, Options& options) {
-  cli.option("--mnk", &options.mnk, "A shape M,N,K; may be given again");
-  cli.option("--model", &options.model, "Every product of a model: char-cpu, char or 124m")
+  cli.option("--mnk", &options.mnk, "A shape; may be given again").value_name("M,N,K");
+  cli.option("--model", &options.model, "Every product of a model")
       .one_of({"char-cpu", "char", "124m"});
-  cli.option("--trans", &options.transposes, "Transpose case: NN, NT, TN, TT or all")
+  cli.option("--trans", &options.transposes, "Which operands are transposed")
       .one_of({"NN", "NT", "TN", "TT", "all"});
-  cli.option("--device", &options.device, "cpu or cuda").one_of({"cpu", "cuda"});
-  cli.option("--threads", &options.threads, "Threads of ours and of the baseline").at_least(1);
-  cli.option("--isa", &options.isa, "Instruction set: portable, avx2 or avx512")
+  cli.option("--device", &options.device, "Where to compute").one_of({"cpu", "cuda"});
+  cli.option("--threads", &options.threads, "Threads of ours and of the baseline")
+      .at_least(1)
+      .at_most(kMostThreads);
+  cli.option("--isa", &options.isa, "Instruction set; by default the best of this CPU")
       .one_of({"portable", "avx2", "avx512"});
   cli.option("--baseline", &options.baseline, "Measure this beside ours").one_of({"openblas"});
   cli.option("--rung", &options.rung, "With --device cuda: this rung of the ladder; 0 for all")
       .at_least(0);
-  cli.option("--seconds", &options.seconds, "Time for each shape").greater_than(0);
+  cli.option("--seconds", &options.seconds, "Seconds for each shape").greater_than(0).at_most(1e6);
   cli.flag("--fusion", &options.fusion,
            "Measure the product with bias, GELU and its derivative too");
-  cli.option("--json", &options.json, "Write the figures to this file");
+  cli.option("--json", &options.json, "Write the figures to this file").value_name("FILE");
   cli.footer(
       "Times are medians; ratio = the baseline's time over ours, fused = time with bias, GELU and "
       "its derivative over time of the plain product, both medians over interleaved rounds. One "

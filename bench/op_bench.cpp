@@ -86,14 +86,15 @@ std::string json_of(const std::vector<Row>& rows, const Options& options) {
 int run(int argc, char** argv) {
   Options options;
   CommandLine cli("op_bench", "Measures the CPU ops that are no matrix product.");
-  cli.option("--model", &options.model, "Whose shapes: char-cpu, char or 124m")
-      .one_of({"char-cpu", "char", "124m"});
-  cli.option("--op", &options.op, "Only ops whose name contains this");
-  cli.option("--threads", &options.threads, "Threads of the ops; the copy has one").at_least(1);
-  cli.option("--isa", &options.isa, "Instruction set: portable, avx2 or avx512")
+  cli.option("--model", &options.model, "Whose shapes").one_of({"char-cpu", "char", "124m"});
+  cli.option("--op", &options.op, "Only ops whose name contains this").value_name("NAME");
+  cli.option("--threads", &options.threads, "Threads of the ops; the copy has one")
+      .at_least(1)
+      .at_most(kMostThreads);
+  cli.option("--isa", &options.isa, "Instruction set; by default the best of this CPU")
       .one_of({"portable", "avx2", "avx512"});
-  cli.option("--seconds", &options.seconds, "Time for each op").greater_than(0);
-  cli.option("--json", &options.json, "Write the figures to this file");
+  cli.option("--seconds", &options.seconds, "Seconds for each op").greater_than(0).at_most(1e6);
+  cli.option("--json", &options.json, "Write the figures to this file").value_name("FILE");
   cli.footer(
       "Times are medians; GB/s counts the bytes that must move at least; copy = time of a memcpy "
       "that moves as many, over the op's, median over interleaved rounds; step_us = time in one "

@@ -84,14 +84,24 @@ int bench_main(int argc, char** argv) {
   bool goes_on = false;
   start_together(bootstrap, [&] {
     CommandLine cli("step_bench", "Times training steps under mpirun, on random tokens.");
+    cli.usage("mpirun -np RANKS step_bench [OPTIONS]");
     declare_step_options(cli, config.train);
-    cli.option("--vocab-size", &config.vocab_size, "Symbols").at_least(2).group("Model");
-    cli.option("--steps", &config.steps, "Measured steps of a round").at_least(1).group("Bench");
+    cli.option("--vocab-size", &config.vocab_size, "Symbols")
+        .at_least(2)
+        .at_most(1e9)
+        .group("Model");
+    cli.option("--steps", &config.steps, "Measured steps of a round")
+        .at_least(1)
+        .at_most(1e6)
+        .group("Bench");
     cli.option("--rounds", &config.rounds, "Rounds of real steps, steps with nothing sent, sums")
         .at_least(1)
+        .at_most(1e6)
+        .group("Bench");
+    cli.option("--json", &config.json, "Also write the figures to this file")
+        .value_name("FILE")
         .group("Bench");
     cli.flag("--profile", &config.profile, "On a GPU, time the parts of a step too").group("Bench");
-    cli.option("--json", &config.json, "Also write the figures to this file").group("Bench");
     goes_on = cli.parse(argc, argv);
   });
   if (!goes_on) {

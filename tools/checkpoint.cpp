@@ -257,21 +257,20 @@ int run(int argc, char** argv) {
   std::string first;
   std::string second;
   CommandLine cli("checkpoint", "Shows, checks and compares checkpoints.");
-  cli.positional("command", &command, "What to do")
+  cli.positional("COMMAND", &command, "What to do")
       .required()
       .one_of({"inspect", "verify", "diff"});
-  cli.positional("folder", &first,
+  cli.positional("FOLDER", &first,
                  "A checkpoint (step_00001000) or an output folder, whose newest is taken")
       .required();
-  cli.positional("other", &second, "The checkpoint to compare with, for diff");
+  cli.positional("OTHER", &second, "The checkpoint to compare with, for diff");
   cli.footer(
-      "checkpoint inspect FOLDER       the run's state and options; shape, norm, smallest and\n"
-      "                                largest element of each tensor; a hash of all of it\n"
-      "checkpoint verify FOLDER        reads and checks every byte, of an output folder those of "
-      "all\n"
-      "                                its checkpoints; status 4 and the place when one is "
-      "damaged\n"
-      "checkpoint diff FOLDER OTHER    what differs; status 0 when nothing does, else 1\n");
+      "checkpoint inspect FOLDER     the run's state and options; shape, norm, smallest\n"
+      "                              and largest element of each tensor; a hash of all\n"
+      "checkpoint verify FOLDER      reads and checks every byte, of an output folder\n"
+      "                              those of all its checkpoints; status 4 and the\n"
+      "                              place when one is damaged\n"
+      "checkpoint diff FOLDER OTHER  what differs; status 0 when nothing does, else 1");
   if (!cli.parse(argc, argv)) {
     return static_cast<int>(ExitCode::kDone);
   }

@@ -106,10 +106,12 @@ int tokenize(const Options& options) {
 int run(int argc, char** argv) {
   Options options;
   CommandLine cli("tokenize", "Turns a text into token shards and a vocabulary for the trainer.");
-  cli.option("--text", &options.text, "The text file").required();
+  cli.option("--text", &options.text, "The text, in UTF-8").required().value_name("FILE");
   cli.option("--kind", &options.kind, "A token is a UTF-8 character or a byte")
       .one_of({"char", "byte"});
-  cli.option("--out", &options.out, "Folder for train.bin, val.bin and vocab.json").required();
+  cli.option("--out", &options.out, "Folder for train.bin, val.bin and vocab.json")
+      .required()
+      .value_name("FOLDER");
   cli.option("--val-fraction", &options.val_fraction, "Share of the text's end for validation")
       .greater_than(0)
       .less_than(1);

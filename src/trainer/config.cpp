@@ -40,7 +40,7 @@ void for_each_model_option(Sink& sink, Config& c) {
   sink.add("--block-size", &c.block_size, "Tokens of context")
       .at_least(1)
       .at_most(GptConfig::kMostContext);
-  sink.add("--gelu", &c.gelu, "GELU: tanh as GPT-2 and llm.c, erf as nanoGPT")
+  sink.add("--gelu", &c.gelu, "Form of GELU: tanh as GPT-2 and llm.c, erf as nanoGPT")
       .one_of({"tanh", "erf"});
 }
 
@@ -51,7 +51,7 @@ void for_each_batch_option(Sink& sink, Config& c) {
       .at_least(0)
       .at_most(kMostSequences);
   sink.add("--global-batch-size", &c.global_batch_size,
-           "Sequences per step over all ranks; 0: 12, or --batch-size x accumulation x ranks")
+           "Sequences per step over all ranks; 0: batch size x accumulation x ranks, or 12")
       .at_least(0)
       .at_most(kMostSequences);
   sink.add("--gradient-accumulation-steps", &c.gradient_accumulation_steps,
@@ -103,8 +103,9 @@ void for_each_output_option(Sink& sink, Config& c) {
 template <class Sink, class Config>
 void for_each_file_option(Sink& sink, Config& c) {
   sink.group("Files");
-  sink.add("--data-dir", &c.data_dir, "Folder with train.bin, val.bin and vocab.json");
-  sink.add("--out-dir", &c.out_dir, "Folder for checkpoints and metrics");
+  sink.add("--data-dir", &c.data_dir, "Folder with train.bin, val.bin and vocab.json")
+      .value_name("FOLDER");
+  sink.add("--out-dir", &c.out_dir, "Folder for checkpoints and metrics").value_name("FOLDER");
   sink.add("--resume", &c.resume, "Continue from the newest checkpoint in --out-dir");
   sink.add("--plan", &c.plan, "Say what memory the run takes and what would fit, and end");
   sink.add("--stop-at", &c.stop_at, "Save and stop after this step; 0: --max-iters")
@@ -147,7 +148,8 @@ void for_each_machine_option(Sink& sink, Config& c) {
       .at_least(1)
       .at_most(kMostSeconds);
   sink.add("--bind-address", &c.bind_address,
-           "Address or interface to listen on; empty: loopback on one host, else every address");
+           "Address or interface to listen on; empty: loopback on one host, else every address")
+      .value_name("ADDRESS");
 }
 
 template <class Sink, class Config>
@@ -191,6 +193,7 @@ class Texts {
   Texts& greater_than(double /*bound*/) { return *this; }
   Texts& at_most(double /*bound*/) { return *this; }
   Texts& less_than(double /*bound*/) { return *this; }
+  Texts& value_name(const std::string& /*name*/) { return *this; }
   Texts& one_of(const std::vector<std::string>& /*words*/) { return *this; }
 
   std::map<std::string, std::string> take() { return std::move(texts_); }

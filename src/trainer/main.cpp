@@ -17,6 +17,7 @@ int trainer_main(int argc, char** argv) {
   bool goes_on = false;
   start_together(bootstrap, [&] {
     CommandLine cli("trainer", "Trains a GPT, data-parallel over the ranks that mpirun starts.");
+    cli.usage("mpirun -np RANKS trainer [OPTIONS]");
     declare_options(cli, config);
     cli.footer("Exit codes: docs/exit-codes.md. 75: stopped by a signal after saving.");
     goes_on = cli.parse(argc, argv);

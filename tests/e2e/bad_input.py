@@ -28,6 +28,8 @@ def flags(folder):
             ("--n-embd", "-32"): ["--n-embd", "at least 1"],
             ("--n-embd", "33"): ["33", "--n-head"],
             ("--learning-rate", "0,01"): ["--learning-rate", "0,01"],
+            ("--max-iters", "9223372036854775807"): ["--max-iters", "at most 1000000000"],
+            ("--batch-size", "1000000000", "--gradient-accumulation-steps", "1000000000"): ["sequences a step"],
             ("--min-lr", "1"): ["--min-lr 1 is above"],
             ("--batch-size", "3"): ["--global-batch-size", "nearest"],
             ("--batch-size", "2", "--gradient-accumulation-steps", "3"): ["leave one of the options out"],
@@ -49,8 +51,9 @@ def ranks_and_batches(folder):
 def config_files(folder):
     for text, words in {
             "n-layr = 3\n": ["n-layr", "n-layer"],
-            "seed = \"many\"\n": ["seed", "many"],
-            "seed = 2.5\n": ["seed", "2.5"],
+            "seed = \"many\"\n": ["bad.toml:1: seed", "many"],
+            "\n\nseed = 2.5\n": ["bad.toml:3: seed", "2.5"],
+            "out-dir = \"out\n": ["bad.toml:1: ", "no closing"],
     }.items():
         with open(folder.at("bad.toml"), "w") as file:
             file.write(text)

@@ -4,54 +4,31 @@
 #include <algorithm>
 #include <cstdio>
 #include <deque>
-#include <filesystem>
-#include <fstream>
-#include <functional>
-#include <sstream>
 #include <utility>
 
 #include "core/base/build_id.h"
+#include "core/base/config_file.h"
 #include "core/base/error.h"
+#include "core/base/help_text.h"
 #include "core/base/option_value.h"
 
 namespace lockstep {
-namespace {
-
-// Removes comments, which CLI11 would also cut out of quoted text, and refuses escapes, which it
-// would leave in.
-std::string without_comments(std::istream& input, const std::string& path) {
-  std::string result;
-  std::string line;
-  for (int number = 1; std::getline(input, line); ++number) {
-    char quote = '\0';
-    for (size_t i = 0; i < line.size(); ++i) {
-      if (quote == '"' && line[i] == '\\') {
-        throw UsageError("{}:{}: escapes like \\{} are not read; write the text between '…'", path,
-                         number, i + 1 < line.size() ? line.substr(i + 1, 1) : "");
-      }
-      if (quote == '\0' && line[i] == '#') {
-        line.erase(i);
-      } else if (quote == '\0' && (line[i] == '"' || line[i] == '\'')) {
-        quote = line[i];
-      } else if (line[i] == quote) {
-        quote = '\0';
-      }
-    }
-    result += line + '\n';
-  }
-  return result;
-}
-
-}  // namespace
 
 struct CommandLine::Option::Entry : OptionValue {
   CLI::Option* cli = nullptr;
+  std::string names;  ///< "-n, --iters"
+  std::string help;
+  std::string group;
+
+  HelpLine line() const { return {group, names + description(), help}; }
 };
 
 struct CommandLine::Impl {
   using Entry = Option::Entry;
 
   CLI::App app;
+  std::string usage;
+  std::string footer;
   std::deque<Entry> entries;  // Options point into it
   CLI::Option* config = nullptr;
 
@@ -61,42 +38,18 @@ struct CommandLine::Impl {
              std::string default_text);
   Entry* find(std::string_view name);
   std::vector<std::string> flag_names() const;
+  std::string help() const;
   std::vector<std::string> split_values(int argc, const char* const* argv);
   void read_config(const std::string& path);
 };
 
-namespace {
-
-/// Shows an option's type, bounds and default.
-class HelpFormatter : public CLI::Formatter {
- public:
-  using Describe = std::function<std::string(const CLI::Option*)>;
-  explicit HelpFormatter(Describe describe) : describe_(std::move(describe)) { column_width(32); }
-  std::string make_option_opts(const CLI::Option* option) const override {
-    return describe_(option);
-  }
-
- private:
-  Describe describe_;
-};
-
-}  // namespace
-
 CommandLine::CommandLine(const std::string& program, const std::string& description)
     : impl_(std::make_unique<Impl>(program, description)) {
-  Impl* impl = impl_.get();
-  impl->app.set_help_flag("-h,--help", "Show this text and stop");
-  impl->app.set_version_flag("--version", std::string(build_id()), "Show the version and stop");
+  CLI::App& app = impl_->app;
+  app.set_help_flag("-h,--help");
+  app.set_version_flag("--version", std::string(build_id()));
   // What is left over is reported here, with the nearest name.
-  impl->app.allow_extras();
-  impl->app.formatter(std::make_shared<HelpFormatter>([impl](const CLI::Option* option) {
-    for (const Option::Entry& entry : impl->entries) {
-      if (entry.cli == option) {
-        return entry.description();
-      }
-    }
-    return std::string(option == impl->config ? " FILE" : "");
-  }));
+  app.allow_extras();
 }
 
 CommandLine::~CommandLine() = default;
@@ -109,11 +62,16 @@ CommandLine::Option::Entry* CommandLine::Impl::add(std::string name, OptionValue
   entry.default_text = std::move(default_text);
   const size_t dashes = name.find("--");
   entry.name = dashes == std::string::npos ? name : name.substr(dashes);
+  entry.help = help;
   if (entry.is_flag()) {
-    entry.cli = app.add_flag(fmt::format("{},!--no-{}", name, entry.name.substr(2)), help);
+    entry.names = name.substr(0, dashes) + "--[no-]" + entry.name.substr(2);
+    entry.cli = app.add_flag(fmt::format("{},!--no-{}", name, entry.name.substr(2)));
   } else {
-    entry.cli = app.add_option(
-        name, [](const CLI::results_t&) { return true; }, help);
+    entry.names = name;
+    entry.cli = app.add_option(name, [](const CLI::results_t&) { return true; });
+  }
+  if (const size_t comma = entry.names.find(','); comma != std::string::npos) {
+    entry.names.insert(comma + 1, 1, ' ');
   }
   // How often an option may be given is checked here, with a message in our words.
   entry.cli->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
@@ -189,19 +147,27 @@ CommandLine::Option& CommandLine::Option::one_of(std::vector<std::string> words)
 }
 
 CommandLine::Option& CommandLine::Option::group(const std::string& name) {
-  entry_->cli->group(name);
+  entry_->group = name;
+  return *this;
+}
+
+CommandLine::Option& CommandLine::Option::value_name(const std::string& name) {
+  LOCKSTEP_CHECK(!entry_->is_flag(), "{} takes no value", entry_->name);
+  entry_->value_name = name;
   return *this;
 }
 
 void CommandLine::config_file() {
-  impl_->config = impl_->app.add_option(
-      "--config", [](const CLI::results_t&) { return true; },
-      "Read options from a TOML file; flags win over it");
+  impl_->config = impl_->app.add_option("--config", [](const CLI::results_t&) { return true; });
   impl_->config->multi_option_policy(CLI::MultiOptionPolicy::TakeAll);
 }
 
+void CommandLine::usage(std::string text) {
+  impl_->usage = std::move(text);
+}
+
 void CommandLine::footer(std::string text) {
-  impl_->app.footer(std::move(text));
+  impl_->footer = std::move(text);
 }
 
 std::vector<std::string> CommandLine::Impl::flag_names() const {
@@ -210,11 +176,38 @@ std::vector<std::string> CommandLine::Impl::flag_names() const {
     names.emplace_back("--config");
   }
   for (const Entry& entry : entries) {
-    if (!entry.cli->get_positional()) {
+    if (!entry.is_positional()) {
       names.push_back(entry.name);
     }
   }
   return names;
+}
+
+std::string CommandLine::Impl::help() const {
+  std::vector<HelpLine> lines;
+  std::string arguments;
+  bool grouped = false;
+  for (const Entry& entry : entries) {
+    lines.push_back(entry.line());
+    if (entry.is_positional()) {
+      lines.back().group = "Arguments";
+      arguments += entry.required ? ' ' + entry.name : " [" + entry.name + ']';
+    }
+    grouped = grouped || !entry.group.empty();
+  }
+  const std::string general = grouped ? "General" : "Options";
+  for (HelpLine& line : lines) {
+    line.group = line.group.empty() ? general : line.group;
+  }
+  std::vector<HelpLine> own = {{general, "-h, --help", "Show this text and stop"},
+                               {general, "--version", "Show the version and stop"}};
+  if (config != nullptr) {
+    own.insert(own.begin(),
+               {general, "--config FILE", "Read options from a TOML file; flags win over it"});
+  }
+  lines.insert(grouped ? lines.begin() : lines.end(), own.begin(), own.end());
+  return help_text(usage.empty() ? app.get_name() + arguments + " [OPTIONS]" : usage,
+                   app.get_description(), lines, footer);
 }
 
 // The arguments, last first as CLI11 takes them, with --name=value cut in two: CLI11 would take the
@@ -247,11 +240,6 @@ std::vector<std::string> CommandLine::Impl::split_values(int argc, const char* c
 }
 
 void CommandLine::Impl::read_config(const std::string& path) {
-  std::ifstream file(path);
-  if (!file || std::filesystem::is_directory(path)) {
-    throw UsageError("--config: cannot read {}", path);
-  }
-  std::istringstream text(without_comments(file, path));
   std::vector<std::string> keys;
   for (const std::string& name : flag_names()) {
     if (find(name) != nullptr) {
@@ -259,30 +247,25 @@ void CommandLine::Impl::read_config(const std::string& path) {
     }
   }
   std::vector<const Entry*> seen;
-  CLI::ConfigTOML toml;
-  toml.comment('\0');
-  for (const CLI::ConfigItem& item : toml.from_config(text)) {
-    if (item.name == "++" || item.name == "--") {  // CLI11's marks of a section's begin and end
-      continue;
-    }
-    std::string key = item.name;
+  for (const ConfigEntry& item : read_config_file(path)) {
+    std::string key = item.key;
     std::replace(key.begin(), key.end(), '_', '-');
     Entry* entry = find("--" + key);
     if (entry == nullptr) {
-      throw UsageError("{}: unknown key '{}'{}; see --help for the names", path, item.name,
-                       suggestion(key, keys));
+      throw UsageError("{}:{}: unknown key '{}'{}; see --help for the names", path, item.line,
+                       item.key, suggestion(key, keys));
     }
-    const std::string where = fmt::format("{}: {}", path, item.name);
+    const std::string where = fmt::format("{}:{}: {}", path, item.line, item.key);
     if (std::find(seen.begin(), seen.end(), entry) != seen.end()) {
       throw UsageError("{} is given twice; give it once", where);
     }
     seen.push_back(entry);
-    if (item.inputs.size() != 1 && !entry->is_list()) {
-      throw UsageError("{} has {} values; give one (text with spaces or commas needs quotes)",
-                       where, item.inputs.size());
+    if (item.values.size() != 1 && !entry->is_list()) {
+      throw UsageError("{} is a list of {} values; give one", where, item.values.size());
     }
+    entry->check_quotes(where, item.values, item.quoted);
     if (entry->cli->count() == 0) {
-      entry->assign(where, item.inputs);
+      entry->assign(where, item.values);
     }
   }
 }
@@ -292,7 +275,7 @@ bool CommandLine::parse(int argc, const char* const* argv) {
   try {
     app.parse(impl_->split_values(argc, argv));
   } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
+    fmt::print("{}", impl_->help());
     return false;
   } catch (const CLI::CallForVersion&) {
     fmt::print("{}\n", app.version());

@@ -30,6 +30,8 @@ class CommandLine {
     Option& one_of(std::vector<std::string> words);
     /// In --help, options are listed under their group.
     Option& group(const std::string& name);
+    /// What --help calls the value in place of its type: "FILE".
+    Option& value_name(const std::string& name);
 
    private:
     friend class CommandLine;
@@ -58,11 +60,12 @@ class CommandLine {
   /// A word without dashes, in the order of declaration.
   Option positional(std::string name, std::string* value, const std::string& help);
 
-  /// Adds `--config FILE`: TOML's key = value lines, where a key is a flag without its dashes in
-  /// front and `_` may stand for `-`. `[sections]` only group. Strings are taken as they stand,
-  /// without escapes; lists are written ["a", "b"].
+  /// Adds `--config FILE`: key = value lines as read_config_file takes them, where a key is a flag
+  /// without its dashes in front and `_` may stand for `-`.
   void config_file();
 
+  /// How --help says the program is called; by default its name, arguments and [OPTIONS].
+  void usage(std::string text);
   /// Text shown after the options in --help.
   void footer(std::string text);
 

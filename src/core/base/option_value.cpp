@@ -14,6 +14,9 @@ namespace {
 
 // What --help calls the values; in the order of OptionValue::Target.
 constexpr std::string_view kTypes[] = {" INT", " NUMBER", " TEXT", " LIST", ""};
+// What errors call them.
+constexpr std::string_view kExpected[] = {"a whole number", "a number like 0.001 or 1e-3", "text",
+                                          "text", "true or false"};
 
 // Levenshtein's distance.
 size_t edit_distance(std::string_view a, std::string_view b) {
@@ -86,14 +89,31 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& ca
 }
 
 std::string OptionValue::description() const {
-  std::string text = words.empty() ? std::string(kTypes[target.index()])
-                                   : fmt::format(" {{{}}}", join_words(words, ","));
+  std::string text(is_positional() ? "" : kTypes[target.index()]);
+  if (!words.empty()) {
+    text = fmt::format(" {{{}}}", join_words(words, ","));
+  } else if (!value_name.empty()) {
+    text = ' ' + value_name;
+  }
   if (required) {
     text += " (required)";
   } else if (!default_text.empty()) {
     text += fmt::format(" [{}]", default_text == "\n" ? "\\n" : default_text);
   }
   return text;
+}
+
+void OptionValue::check_quotes(const std::string& where, const std::vector<std::string>& texts,
+                               bool quoted) const {
+  const std::string values = join_words(texts, ", ");
+  const bool takes_text = is_text() || is_list();
+  if (takes_text && !quoted) {
+    throw UsageError("{} takes text; put {} between quotes", where, values);
+  }
+  if (!takes_text && quoted) {
+    throw UsageError("{} expects {}, not text: write '{}' without quotes", where,
+                     kExpected[target.index()], values);
+  }
 }
 
 void OptionValue::check_bounds(const std::string& where, double number,
@@ -106,23 +126,26 @@ void OptionValue::check_bounds(const std::string& where, double number,
 }
 
 void OptionValue::assign_one(const std::string& where, const std::string& text) {
+  const auto refuse = [&] {
+    throw UsageError("{} expects {}, not '{}'", where, kExpected[target.index()], text);
+  };
   if (auto* const* whole = std::get_if<int64_t*>(&target)) {
     const auto value = parse_number<int64_t>(text);
     if (!value) {
-      throw UsageError("{} expects a whole number, not '{}'", where, text);
+      refuse();
     }
     check_bounds(where, static_cast<double>(*value), text);
     **whole = *value;
   } else if (auto* const* real = std::get_if<double*>(&target)) {
     const auto value = parse_number<double>(text);
     if (!value || !std::isfinite(*value)) {
-      throw UsageError("{} expects a number like 0.001 or 1e-3, not '{}'", where, text);
+      refuse();
     }
     check_bounds(where, *value, text);
     **real = *value;
   } else if (auto* const* flag = std::get_if<bool*>(&target)) {
     if (text != "true" && text != "false") {
-      throw UsageError("{} expects true or false, not '{}'", where, text);
+      refuse();
     }
     **flag = text == "true";
   } else if (auto* const* word = std::get_if<std::string*>(&target)) {

@@ -23,9 +23,11 @@ struct OptionValue {
   std::optional<Bound> low;
   std::optional<Bound> high;
   std::vector<std::string> words;  ///< the text it may be; empty = any
+  std::string value_name;          ///< in --help; empty = that of its type
   bool required = false;
   bool given = false;
 
+  bool is_positional() const { return name.empty() || name.front() != '-'; }
   bool is_flag() const { return std::holds_alternative<bool*>(target); }
   bool is_list() const { return std::holds_alternative<std::vector<std::string>*>(target); }
   bool is_text() const { return std::holds_alternative<std::string*>(target); }
@@ -34,6 +36,10 @@ struct OptionValue {
   }
   /// What --help shows after the name: " INT [4]".
   std::string description() const;
+
+  /// Throws UsageError when a configuration file gives a number as text or text without quotes.
+  void check_quotes(const std::string& where, const std::vector<std::string>& texts,
+                    bool quoted) const;
 
   /// Reads the value that was given, `texts` being more than one element only when it was given
   /// more than once. Throws UsageError starting with `where` (the flag, or file and key).

@@ -38,10 +38,10 @@ struct Program {
     cli.option("-r,--learning-rate", &rate, "Peak rate").greater_than(0).less_than(1);
     cli.option("--device", &device, "Where to run").one_of({"cpu", "cuda"});
     cli.option("--prompt", &prompt, "Text to go on from");
-    cli.option("--hosts", &hosts, "Names of hosts");
+    cli.option("--hosts", &hosts, "Names of hosts").value_name("NAME,NAME");
     cli.flag("--overlap", &overlap, "Communicate under backward");
     cli.flag("-v,--verbose", &verbose, "Say more");
-    cli.positional("out", &out, "Folder");
+    cli.positional("OUT", &out, "Folder");
     cli.config_file();
   }
 
@@ -187,7 +187,8 @@ TEST(CommandLine, ShowsGroupsTypesAndDefaults) {
   const std::string help = testing::internal::GetCapturedStdout();
   for (const char* part :
        {"Model:", "--n-layer INT [4]", "--learning-rate NUMBER [0.001]", "{cpu,cuda} [cpu]",
-        "--config FILE", "--prompt TEXT [\\n]", "--no-overlap", "[on]"}) {
+        "--config FILE", "--prompt TEXT [\\n]", "--[no-]overlap [on]", "-v, --[no-]verbose [off]",
+        "--hosts NAME,NAME [a,b]", "Usage: program [OUT] [OPTIONS]\n"}) {
     EXPECT_THAT(help, HasSubstr(part));
   }
 }
@@ -220,22 +221,33 @@ TEST(CommandLine, ReadsAFileAndLetsFlagsWin) {
 
 TEST(CommandLine, NamesFileKeyAndNearestKey) {
   EXPECT_THAT(config_error("n_layers = 4\n"),
-              HasSubstr(".toml: unknown key 'n_layers' (did you mean n-layer?); see --help"));
+              HasSubstr(".toml:1: unknown key 'n_layers' (did you mean n-layer?); see --help"));
   EXPECT_THAT(config_error("help = true\n"), HasSubstr("unknown key 'help'"));
   EXPECT_THAT(config_error("config = 'x'\n"), HasSubstr("unknown key 'config'"));
-  EXPECT_THAT(config_error("n-layer = \"four\"\n"),
-              HasSubstr(".toml: n-layer expects a whole number, not 'four'"));
-  EXPECT_THAT(config_error("n-layer = 0\n"), HasSubstr(".toml: n-layer is 0; it must be at least"));
+  EXPECT_THAT(config_error("\nn-layer = 4.5\n"),
+              HasSubstr(".toml:2: n-layer expects a whole number, not '4.5'"));
+  EXPECT_THAT(config_error("n-layer = 0\n"),
+              HasSubstr(".toml:1: n-layer is 0; it must be at least"));
   EXPECT_THAT(config_error("n-layer = 1\ndevice = 'cpu'\nn_layer = 2\n"),
               HasSubstr("n_layer is given twice"));
-  EXPECT_THAT(config_error("n-layer = 1\nn-layer = 2\n"), HasSubstr("n-layer has 2 values"));
-  EXPECT_THAT(config_error("prompt = a b\n"),
-              HasSubstr("prompt has 2 values; give one (text with spaces or commas needs quotes)"));
-  EXPECT_THAT(config_error("n-layer 4\n"), HasSubstr("unknown key 'n-layer 4'"));
-  EXPECT_THAT(config_error("\nprompt = \"a\\nb\"\n"), HasSubstr(".toml:2: escapes like \\n"));
+  EXPECT_THAT(config_error("n-layer = 1\nn-layer = 2\n"), HasSubstr(".toml:2: n-layer is given"));
+  EXPECT_THAT(config_error("n-layer = [1, 2]\n"),
+              HasSubstr(".toml:1: n-layer is a list of 2 values; give one"));
   EXPECT_EQ(error_of({"--config", "/nonexistent/x.toml"}),
             "--config: cannot read /nonexistent/x.toml");
   EXPECT_EQ(error_of({"--config", "/"}), "--config: cannot read /");  // not an empty file
+}
+
+TEST(CommandLine, RefusesAValueOfTheWrongTypeInAFile) {
+  EXPECT_THAT(config_error("n-layer = \"4\"\n"),
+              HasSubstr(".toml:1: n-layer expects a whole number, not text: write '4' without"));
+  EXPECT_THAT(config_error("overlap = 'false'\n"),
+              HasSubstr(".toml:1: overlap expects true or false, not text: write 'false' without"));
+  EXPECT_THAT(config_error("learning-rate = '0.1'\n"), HasSubstr("expects a number like"));
+  EXPECT_THAT(config_error("device = cpu\n"),
+              HasSubstr(".toml:1: device takes text; put cpu between quotes"));
+  EXPECT_THAT(config_error("hosts = [a, b]\n"), HasSubstr("put a, b between quotes"));
+  EXPECT_THAT(config_error("hosts = [\"a\", b]\n"), HasSubstr("put a, b between quotes"));
 }
 
 /// A locale that writes one half as 0,5 and a thousand as 1.000.
