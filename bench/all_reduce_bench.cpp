@@ -4,6 +4,7 @@
 #include <mpi.h>
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -40,6 +41,10 @@ struct Result {
   Timing baseline;
 };
 
+// More than any host has; sums and products of sizes stay within 64 bits below it.
+constexpr int64_t kMostBytes = int64_t{1} << 44;
+constexpr double kMostIterations = 1e6;
+
 // "4096", "64K", "1M" or "2G"; powers of 1024.
 int64_t parse_bytes(const std::string& flag, const std::string& text) {
   size_t digits = 0;
@@ -52,12 +57,14 @@ int64_t parse_bytes(const std::string& flag, const std::string& text) {
   if (digits == 0 || unit.size() > 1 || power > 3 || (!unit.empty() && power == 0)) {
     throw UsageError("{} {}: a size is digits and, if you like, K, M or G", flag, text);
   }
+  if (value > kMostBytes >> (10 * power)) {
+    throw UsageError("{} {}: sizes are at most {} bytes", flag, text, kMostBytes);
+  }
   return value << (10 * power);
 }
 
-/// False when help was printed.
-bool parse_options(int argc, char** argv, Options* options) {
-  TableOptions& table = options->table;
+/// What the flags that are words of nccl-tests or of ours say, before it is taken apart.
+struct Words {
   std::string least = "32M";
   std::string most = "32M";
   std::string step = "1M";
@@ -69,65 +76,95 @@ bool parse_options(int argc, char** argv, Options* options) {
   int64_t check = 1;
   int64_t blocking = 0;
   int64_t per_iteration = 0;
+};
+
+/// The flags of nccl-tests, by its names.
+void declare_table(CommandLine& cli, Words& words, TableOptions& table) {
   table.iterations = 20;
   table.warmup_iterations = 1;
-
-  CommandLine cli("all_reduce_bench", "Times sums over all ranks: mpirun -np 2 all_reduce_bench");
-  cli.option("-b,--minbytes", &least, "First size, as 64K or 1M");
-  cli.option("-e,--maxbytes", &most, "Last size");
-  cli.option("-i,--stepbytes", &step, "Step from size to size");
+  cli.option("-b,--minbytes", &words.least, "First size, as 64K or 1M").value_name("SIZE");
+  cli.option("-e,--maxbytes", &words.most, "Last size").value_name("SIZE");
+  cli.option("-i,--stepbytes", &words.step, "Step from size to size").value_name("SIZE");
   cli.option("-f,--stepfactor", &table.step_factor, "Factor from size to size, in place of a step")
-      .at_least(2);
-  cli.option("-n,--iters", &table.iterations, "Timed iterations of each size").at_least(1);
-  cli.option("-w,--warmup-iters", &table.warmup_iterations, "Iterations before them").at_least(0);
-  cli.option("-c,--check", &check, "1: check the sums, 0: do not").at_least(0).at_most(1);
-  cli.option("-d,--datatype", &type, "Type of the elements").one_of({"float"});
-  cli.option("-o,--op", &operation, "Operation").one_of({"sum"});
-  cli.option("-z,--blocking", &blocking, "Of nccl-tests; every iteration is waited for anyway")
+      .at_least(2)
+      .at_most(1 << 16);
+  cli.option("-n,--iters", &table.iterations, "Timed iterations of each size")
+      .at_least(1)
+      .at_most(kMostIterations);
+  cli.option("-w,--warmup-iters", &table.warmup_iterations, "Iterations before them")
+      .at_least(0)
+      .at_most(kMostIterations);
+  cli.option("-c,--check", &words.check, "1: check the sums, 0: do not").at_least(0).at_most(1);
+  cli.option("-d,--datatype", &words.type, "Type of the elements").one_of({"float"});
+  cli.option("-o,--op", &words.operation, "Operation").one_of({"sum"});
+  cli.option("-z,--blocking", &words.blocking,
+             "Taken as nccl-tests takes it; every iteration is waited for anyway")
       .at_least(0)
       .at_most(1);
-  cli.option("-I,--per-iteration", &per_iteration, "1: least, most, 99th percentile and variation")
+  cli.option("-I,--per-iteration", &words.per_iteration,
+             "1: also show least, most, 99th percentile and variation")
       .at_least(0)
       .at_most(1);
-  cli.option("--device", &device, "Where the arrays are").one_of({"cpu", "cuda"});
-  cli.option("--transport", &transport, "Of every edge of the ring")
+}
+
+/// Our own.
+void declare_ours(CommandLine& cli, Words& words, Options& options) {
+  cli.option("--device", &words.device, "Where the arrays are").one_of({"cpu", "cuda"});
+  cli.option("--transport", &words.transport, "How neighbours exchange data")
       .one_of({"auto", "shm", "socket"});
-  cli.option("--baseline", &baseline, "mpi: MPI_Allreduce in place, in turn with ours")
+  cli.option("--baseline", &words.baseline, "mpi: MPI_Allreduce in place, in turn with ours")
       .one_of({"none", "mpi"});
-  cli.option("--bind-address", &options->bind_address,
-             "Address or interface of this host for sockets between hosts");
-  cli.option("--json", &options->json, "File for the results (rank 0)");
-  cli.footer(
-      "Each iteration fills the arrays anew, waits for all ranks, and is timed alone; `time` is "
-      "the "
-      "median over the iterations of the mean over the ranks. In place sums a range of the window, "
-      "as the trainer does. Out of place first copies the input from other memory into the window; "
-      "the copy is timed. Exits with 1 when a sum is wrong.");
-  if (!cli.parse(argc, argv)) {
-    return false;
-  }
-  if (device == "cuda") {
+  cli.option("--bind-address", &options.bind_address,
+             "Address or interface of this host for sockets between hosts")
+      .value_name("ADDRESS");
+  cli.option("--json", &options.json, "File for the results (rank 0)").value_name("FILE");
+}
+
+void apply(const Words& words, Options& options) {
+  TableOptions& table = options.table;
+  if (words.device == "cuda") {
     throw UnsupportedError("--device cuda: this build sums on the CPU only; use --device cpu");
   }
-  table.min_bytes = parse_bytes("-b", least);
-  table.max_bytes = std::max(parse_bytes("-e", most), table.min_bytes);
-  table.step_bytes = parse_bytes("-i", step);
+  table.min_bytes = parse_bytes("-b", words.least);
+  table.max_bytes = std::max(parse_bytes("-e", words.most), table.min_bytes);
+  table.step_bytes = parse_bytes("-i", words.step);
   if (table.step_bytes == 0 || table.min_bytes < static_cast<int64_t>(sizeof(float))) {
     throw UsageError("-b must be at least one element (4 bytes) and -i above 0");
   }
-  table.check = check == 1;
-  table.blocking = blocking == 1;
-  table.per_iteration = per_iteration == 1;
-  options->baseline = baseline == "mpi";
-  options->transport = transport_choice(transport);
+  table.check = words.check == 1;
+  table.blocking = words.blocking == 1;
+  table.per_iteration = words.per_iteration == 1;
+  options.baseline = words.baseline == "mpi";
+  options.transport = transport_choice(words.transport);
+  if (options.baseline && table.max_bytes / static_cast<int64_t>(sizeof(float)) > INT_MAX) {
+    throw UsageError("--baseline mpi: MPI_Allreduce counts up to {} elements; lower -e", INT_MAX);
+  }
+}
+
+/// False when help was printed.
+bool parse_options(int argc, char** argv, Options* options) {
+  Words words;
+  CommandLine cli("all_reduce_bench", "Times sums over all ranks, in the rows of nccl-tests.");
+  cli.usage("mpirun -np RANKS all_reduce_bench [OPTIONS]");
+  declare_table(cli, words, options->table);
+  declare_ours(cli, words, *options);
+  cli.footer(
+      "Each iteration fills the arrays anew, waits for all ranks, and is timed alone; `time` is "
+      "the median over the iterations of the mean over the ranks. In place sums a range of the "
+      "window, as the trainer does. Out of place first copies the input from other memory into the "
+      "window; the copy is timed. Exits with 1 when a sum is wrong.");
+  if (!cli.parse(argc, argv)) {
+    return false;
+  }
+  apply(words, *options);
   return true;
 }
 
 /// What element `i` of `rank` is in a round: a small integer, so that sums are exact, and different
 /// in each place and round, so that data of another place or an earlier round is wrong.
-float input_at(uint32_t i, int rank, int round) {
-  const uint32_t mixed = (i + static_cast<uint32_t>(round) * 7919U) * 2654435761U +
-                         static_cast<uint32_t>(rank) * 0x3f1d2b49U;
+float input_at(uint32_t i, int rank, uint32_t round) {
+  const uint32_t mixed =
+      (i + round * 7919U) * 2654435761U + static_cast<uint32_t>(rank) * 0x3f1d2b49U;
   return static_cast<float>(static_cast<int32_t>(mixed >> 23U));
 }
 
@@ -234,7 +271,7 @@ class AllReduceBench {
   Communicator<CpuDevice> communicator_;
   CpuBuffer<float> ordinary_;
   CpuStream stream_;
-  int round_ = 0;
+  uint32_t round_ = 0;
 };
 
 std::string json_of(const std::vector<Result>& results, const Options& options,

@@ -27,6 +27,7 @@ namespace {
 
 constexpr int64_t kGpt2Vocabulary = 50257;
 constexpr int32_t kGpt2EndOfText = 50256;
+constexpr int64_t kMostDraws = 1'000'000'000;  // of a sample, which has 2^32 numbers for them
 
 struct Options {
   std::string checkpoint;
@@ -165,7 +166,8 @@ int run(int argc, char** argv) {
   CommandLine cli("sample", "Writes text with a trained model.");
   cli.option("--checkpoint", &options.checkpoint,
              "A checkpoint, or a run's folder: then its newest one")
-      .required();
+      .required()
+      .value_name("FOLDER");
   cli.option("--prompt", &options.prompt,
              "Text to go on from, by default a newline; token ids for a model without vocabulary");
   cli.option("--temperature", &options.sampling.temperature,
@@ -174,9 +176,13 @@ int run(int argc, char** argv) {
   cli.option("--top-k", &options.sampling.top_k, "Draw among the k most likely symbols")
       .at_least(1);
   cli.option("--seed", &seed, "The same seed gives the same text").at_least(0);
-  cli.option("--num-samples", &options.samples, "How many texts").at_least(1);
-  cli.option("--max-new-tokens", &options.length, "Length of a text").at_least(1);
-  cli.option("--threads", &options.threads, "CPU threads; 0: one for each core").at_least(0);
+  cli.option("--num-samples", &options.samples, "How many texts").at_least(1).at_most(kMostDraws);
+  cli.option("--max-new-tokens", &options.length, "Length of a text in symbols")
+      .at_least(1)
+      .at_most(kMostDraws);
+  cli.option("--threads", &options.threads, "CPU threads; 0: one for each core")
+      .at_least(0)
+      .at_most(kMostThreads);
   if (!cli.parse(argc, argv)) {
     return static_cast<int>(ExitCode::kDone);
   }

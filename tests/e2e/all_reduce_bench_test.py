@@ -30,7 +30,18 @@ def run(environment, *flags):
             return done.returncode, rows[0], done.stdout, json.load(file)["results"][0]
 
 
+def refused(flags, words):
+    done = subprocess.run(BENCH[:1] + flags, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    expect(done.returncode == 2 and words in done.stdout and done.stdout.count("\n") == 1, f"{flags}: {done}")
+
+
 def main():
+    refused(["-e", "17G", "--baseline", "mpi"], "counts up to 2147483647 elements")
+    refused(["-e", "999999999999999G"], "sizes are at most")
+    refused(["-b", "1X"], "a size is digits")
+    refused(["-f", "9223372036854775807"], "at most 65536")
+    refused(["-n", "9223372036854775807"], "at most 1000000")
+
     status, row, output, result = run([])
     expect((status, row[8], row[12], result["wrong"]) == (0, "0", "0", 0), f"{status}, {result}:\n{output}")
     expect("# Out of bounds values : 0 OK\n" in output, output)
