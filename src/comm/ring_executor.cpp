@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "comm/ring_schedule.h"
-#include "core/base/clock.h"
 
 namespace lockstep {
 namespace {
@@ -52,10 +51,10 @@ void RingExecutor::run(Range range, int bucket) {
         send_->publish(action.range);
         break;
       case RingAction::Kind::kReduce:
-        wait([&] { return recv_->try_reduce(action.range); }, Direction::kReceive, "reduce");
+        wait(Stage::kReduce, [&] { return recv_->try_reduce(action.range); });
         break;
       case RingAction::Kind::kCopy:
-        wait([&] { return recv_->try_copy(action.range); }, Direction::kReceive, "copy");
+        wait(Stage::kCopy, [&] { return recv_->try_copy(action.range); });
         break;
     }
   }
@@ -64,30 +63,25 @@ void RingExecutor::run(Range range, int bucket) {
   }
   recv_->end();
   // The successor must not depend on this rank's next wait for the rest.
-  wait([&] { return send_->drained() || send_->readiness().fd < 0; }, Direction::kSend, "send");
+  wait(Stage::kSend, [&] { return send_->flush(); });
 }
 
 void RingExecutor::drain() {
-  wait([&] { return send_->drained(); }, Direction::kSend, "end");
+  wait(Stage::kEnd, [&] { return send_->drained(); });
 }
 
 template <class Attempt>
-void RingExecutor::wait(Attempt attempt, Direction direction, std::string_view doing) {
-  const bool sending = direction == Direction::kSend;
-  const int peer = sending ? successor_ : predecessor_;
+void RingExecutor::wait(Stage stage, Attempt attempt) {
   try {
-    send_->drained();  // what was published since the last wait goes out in one piece
+    send_->flush();  // what was published since the last wait goes out in one piece
     if (attempt()) {
       return;
     }
-    // A peer that has begun this collective waits itself for one that has not: that rank's
-    // neighbour is to name it first.
-    const Deadline deadline(doing == "start" ? options_.timeout
-                                             : options_.timeout + options_.timeout / 4);
+    const Deadline deadline = this->deadline(stage);
     const Clock::time_point start = Clock::now();
     int yields = 0;
     while (true) {
-      send_->drained();  // a full socket moves on only when it is asked to
+      send_->flush();  // a full socket moves on only when it is asked to
       if (attempt()) {
         return;
       }
@@ -100,25 +94,45 @@ void RingExecutor::wait(Attempt attempt, Direction direction, std::string_view d
         ++yields;
         ::sched_yield();
       } else if (deadline.passed()) {
-        throw TimeoutError(
-            "rank {} waited {:.1f} s for rank {} in the all-reduce of bucket {} ({} of collective "
-            "{})",
-            options_.rank, deadline.limit_seconds(), peer, bucket_, doing, sequence_);
+        throw_late(stage, deadline);
       } else {
-        idle(sending);
+        idle(stage);
       }
     }
   } catch (const PeerLostError& error) {
-    throw_lost(error, peer, doing);
+    throw_lost(stage, error);
   }
 }
 
-void RingExecutor::idle(bool sending) {
+std::string_view RingExecutor::name(Stage stage) {
+  switch (stage) {
+    case Stage::kStart:
+      return "start";
+    case Stage::kReduce:
+      return "reduce";
+    case Stage::kCopy:
+      return "copy";
+    case Stage::kSend:
+      return "send";
+    case Stage::kEnd:
+      return "end";
+  }
+  return "";
+}
+
+// A peer that has begun a collective waits itself for one that has not: that rank's neighbour is to
+// name it first.
+Deadline RingExecutor::deadline(Stage stage) const {
+  return Deadline(stage == Stage::kStart ? options_.timeout
+                                         : options_.timeout + options_.timeout / 4);
+}
+
+void RingExecutor::idle(Stage stage) {
   const Readiness out = send_->readiness();
-  const Readiness in = sending ? Readiness{} : recv_->readiness();
-  if (sending && out.fd < 0) {
+  const Readiness in = sends(stage) ? Readiness{} : recv_->readiness();
+  if (sends(stage) && out.fd < 0) {
     send_->sleep(kSleep);
-  } else if (sending || in.fd >= 0) {
+  } else if (sends(stage) || in.fd >= 0) {
     std::array<pollfd, 2> fds = {pollfd{in.fd, in.events, 0}, pollfd{out.fd, out.events, 0}};
     ::poll(fds.data(), fds.size(), static_cast<int>(kSleep.count() / 1000));
   } else {
@@ -126,18 +140,24 @@ void RingExecutor::idle(bool sending) {
   }
 }
 
+void RingExecutor::throw_late(Stage stage, const Deadline& deadline) const {
+  throw TimeoutError(
+      "rank {} waited {:.1f} s for rank {} in the all-reduce of bucket {} ({} of collective {})",
+      options_.rank, deadline.limit_seconds(), peer(stage), bucket_, name(stage), sequence_);
+}
+
 // A broken connection is a consequence: the cause, if another rank knows it, comes first.
-void RingExecutor::throw_lost(const PeerLostError& error, int peer, std::string_view doing) const {
+void RingExecutor::throw_lost(Stage stage, const PeerLostError& error) const {
   abort_.await_cause();
   throw PeerLostError(
       "rank {} lost rank {} in the all-reduce of bucket {} ({} of collective {}): {}",
-      options_.rank, peer, bucket_, doing, sequence_, error.what());
+      options_.rank, peer(stage), bucket_, name(stage), sequence_, error.what());
 }
 
 // Before anything of the predecessor's is touched: it must be in the same collective.
 void RingExecutor::agree(const CollectiveHeader& mine) {
   CollectiveHeader theirs;
-  wait([&] { return recv_->try_begin(&theirs); }, Direction::kReceive, "start");
+  wait(Stage::kStart, [&] { return recv_->try_begin(&theirs); });
   if (mine == theirs) {
     return;
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "comm/transport.h"
+#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/range.h"
 
@@ -58,12 +59,19 @@ class RingExecutor {
   void set_spin(std::chrono::microseconds spin) { spin_ = spin; }
 
  private:
+  /// What a collective waits for: the first three of the predecessor, the others of the successor.
+  enum class Stage : uint8_t { kStart, kReduce, kCopy, kSend, kEnd };
+  static std::string_view name(Stage stage);
+  static bool sends(Stage stage) { return stage >= Stage::kSend; }
+
   void agree(const CollectiveHeader& mine);
-  enum class Direction : uint8_t { kSend, kReceive };
   template <class Attempt>
-  void wait(Attempt attempt, Direction direction, std::string_view doing);
-  void idle(bool sending);
-  [[noreturn]] void throw_lost(const PeerLostError& error, int peer, std::string_view doing) const;
+  void wait(Stage stage, Attempt attempt);
+  void idle(Stage stage);
+  int peer(Stage stage) const { return sends(stage) ? successor_ : predecessor_; }
+  Deadline deadline(Stage stage) const;
+  [[noreturn]] void throw_late(Stage stage, const Deadline& deadline) const;
+  [[noreturn]] void throw_lost(Stage stage, const PeerLostError& error) const;
 
   RingOptions options_;
   int predecessor_;

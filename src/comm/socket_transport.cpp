@@ -105,7 +105,7 @@ class SocketSendEdge final : public SendEdge {
     enqueue(frame, data);
   }
 
-  bool drained() override {
+  bool flush() override {
     while (!queue_.empty()) {
       const size_t sent = send_some();
       if (sent == 0) {
@@ -115,6 +115,7 @@ class SocketSendEdge final : public SendEdge {
     }
     return true;
   }
+  bool drained() override { return flush(); }
 
   Readiness readiness() const override {
     return queue_.empty() ? Readiness{} : Readiness{socket_.get(), POLLOUT};

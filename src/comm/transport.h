@@ -42,13 +42,16 @@ class SendEdge {
   /// The receiver may have this range of the window, which stays as it is until `drained`, or until
   /// data that depends on its arrival is consumed. It may stay here until `drained` is called.
   virtual void publish(Range range) = 0;
-  /// Moves what can be moved now. True when the receiver needs nothing more of what was published,
-  /// so that the window may be changed.
+  /// Moves what can be moved now. True when nothing is left to be moved: the receiver gets all that
+  /// was published without another call here.
+  virtual bool flush() = 0;
+  /// Like `flush`, and true when the receiver also needs nothing more of what was published, so
+  /// that the window may be changed.
   virtual bool drained() = 0;
-  /// While not drained: what to wait for.
+  /// While `flush` is false: what to wait for.
   virtual Readiness readiness() const { return {}; }
-  /// Returns after `limit`, or earlier when `drained` may have become true. Only for an edge
-  /// without a descriptor.
+  /// While `flush` is true and `drained` is not: returns after `limit`, or earlier when `drained`
+  /// may have become true.
   virtual void sleep(std::chrono::microseconds limit) = 0;
 };
 
@@ -73,6 +76,7 @@ class RecvEdge {
   virtual void end() = 0;
 
   virtual Readiness readiness() const { return {}; }
+  /// For an edge without a descriptor: returns after `limit`, or earlier when something came.
   virtual void sleep(std::chrono::microseconds limit) = 0;
 };
 

@@ -47,6 +47,7 @@ class FaultySendEdge final : public SendEdge {
       edge_->publish(range);
     }
   }
+  bool flush() override { return !edge_ || edge_->flush(); }
   bool drained() override { return !edge_ || edge_->drained(); }
   Readiness readiness() const override { return edge_ ? edge_->readiness() : Readiness{}; }
   void sleep(std::chrono::microseconds limit) override {
