@@ -69,7 +69,7 @@ struct Communicator<CpuDevice>::Impl {
       ring.rank = bootstrap.rank();
       ring.world_size = bootstrap.world_size();
       ring.timeout = options.collective_timeout;
-      ring.groups_ahead = links_.groups_ahead;
+      ring.pace = links_.pace;
       const PeerInfo& self = peers[static_cast<size_t>(ring.rank)];
       if (self.local_size > ::sysconf(_SC_NPROCESSORS_ONLN)) {
         spin_in_finish_ = std::chrono::microseconds(0);

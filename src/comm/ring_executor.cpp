@@ -6,8 +6,6 @@
 #include <array>
 #include <utility>
 
-#include "comm/ring_schedule.h"
-
 namespace lockstep {
 namespace {
 
@@ -41,7 +39,7 @@ void RingExecutor::run(Range range, int bucket) {
   send_->begin(mine);
   bool agreed = false;
   for (const RingAction& action :
-       ring_schedule(options_.rank, options_.world_size, range, options_.groups_ahead)) {
+       ring_schedule(options_.rank, options_.world_size, range, options_.pace)) {
     if (!agreed && action.kind != RingAction::Kind::kPublish) {
       agree(mine);
       agreed = true;

@@ -6,6 +6,7 @@
 #include <memory>
 #include <string_view>
 
+#include "comm/ring_schedule.h"
 #include "comm/transport.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
@@ -35,7 +36,7 @@ struct RingOptions {
   int rank = 0;
   int world_size = 1;
   std::chrono::milliseconds timeout{120000};  ///< of a wait without progress
-  int64_t groups_ahead = 4;                   ///< as ring_schedule's `ahead`
+  RingPace pace{};
 };
 
 /// Walks ring schedules over the two edges of a rank. The only code that touches edges after they

@@ -81,7 +81,9 @@ RingLinks connect_ring(Bootstrap& bootstrap, const PeerTable& peers,
   const bool recv_shm = edges[static_cast<size_t>(predecessor)] == TransportKind::kShm;
   const bool write_through = world == 2 && send_shm && recv_shm;
   if (write_through) {
-    links.groups_ahead = 0;
+    links.pace.groups_ahead = 0;
+  } else if (world == 2 && !send_shm && !recv_shm) {
+    links.pace.segment_elements = kSocketSegmentElements;
   }
   if (send_shm) {
     links.send = make_shm_send_edge(links.shared, write_through);

@@ -6,6 +6,7 @@
 #include "comm/bootstrap.h"
 #include "comm/communicator.h"
 #include "comm/peer_table.h"
+#include "comm/ring_schedule.h"
 #include "comm/shm_region.h"
 #include "comm/transport.h"
 #include "core/device/cpu_device.h"
@@ -18,9 +19,7 @@ struct RingLinks {
   std::string name;  ///< of the transports in the whole ring
   std::unique_ptr<SendEdge> send;
   std::unique_ptr<RecvEdge> recv;
-  /// What suits the transports, as ring_schedule's `ahead`; the same on all ranks. Four groups keep
-  /// 256 KiB of each step in flight: more falls out of the cache, less leaves a link idle.
-  int64_t groups_ahead = 4;
+  RingPace pace;  ///< what suits the transports
 
   CpuBuffer<float> plain;                   ///< the window, where no neighbour maps it
   std::shared_ptr<const ShmRegion> shared;  ///< the window, where one does

@@ -16,10 +16,11 @@ int64_t modulo(int64_t value, int64_t divisor) {
 /// One rank's part in one all-reduce.
 class Plan {
  public:
-  Plan(int rank, int world_size, Range range) : rank_(rank), world_(world_size), range_(range) {}
+  Plan(int rank, int world_size, Range range, int64_t segment_elements)
+      : rank_(rank), world_(world_size), range_(range), segment_elements_(segment_elements) {}
 
-  int64_t first_group() const { return range_.begin / kSegmentElements / world_; }
-  int64_t last_group() const { return (range_.end - 1) / kSegmentElements / world_; }
+  int64_t first_group() const { return range_.begin / segment_elements_ / world_; }
+  int64_t last_group() const { return (range_.end - 1) / segment_elements_ / world_; }
   int64_t last_step() const { return 2 * world_ - 3; }
 
   /// Takes one step of one group: consumes what the predecessor sent in it, and publishes the
@@ -28,8 +29,8 @@ class Plan {
     const bool reduce = step < world_ - 1;
     const int64_t behind = reduce ? step + 2 : step - world_ + 2;
     const int64_t segment = group * world_ + modulo(rank_ - behind, world_);
-    const Range part = {std::max(range_.begin, segment * kSegmentElements),
-                        std::min(range_.end, (segment + 1) * kSegmentElements)};
+    const Range part = {std::max(range_.begin, segment * segment_elements_),
+                        std::min(range_.end, (segment + 1) * segment_elements_)};
     if (part.empty()) {
       return;
     }
@@ -47,24 +48,26 @@ class Plan {
   int64_t rank_;
   int64_t world_;
   Range range_;
+  int64_t segment_elements_;
   std::vector<RingAction> actions_;
 };
 
 }  // namespace
 
-std::vector<RingAction> ring_schedule(int rank, int world_size, Range range, int64_t ahead) {
+std::vector<RingAction> ring_schedule(int rank, int world_size, Range range, const RingPace& pace) {
   LOCKSTEP_CHECK(rank >= 0 && rank < world_size, "rank {} of {}", rank, world_size);
-  LOCKSTEP_CHECK(range.begin >= 0 && ahead >= 0, "range [{}, {}), {} groups ahead", range.begin,
-                 range.end, ahead);
+  LOCKSTEP_CHECK(range.begin >= 0 && pace.groups_ahead >= 0, "range [{}, {}), {} groups ahead",
+                 range.begin, range.end, pace.groups_ahead);
+  LOCKSTEP_CHECK(pace.segment_elements == kSegmentElements || world_size <= 2,
+                 "segments of {} elements for {} ranks", pace.segment_elements, world_size);
   if (world_size == 1 || range.empty()) {
     return {};
   }
-  Plan plan(rank, world_size, range);
+  const bool small = range.size() < 4 * pace.segment_elements;
+  Plan plan(rank, world_size, range, small ? kSegmentElements : pace.segment_elements);
   const int64_t first = plan.first_group();
   const int64_t last = plan.last_group();
-  if (ahead == 0) {
-    ahead = last - first + 1;
-  }
+  const int64_t ahead = pace.groups_ahead == 0 ? last - first + 1 : pace.groups_ahead;
   // A successor takes step k + 1 of a group `ahead` turns after this rank took step k and published
   // its result, with the steps of a turn in the same order: so it meets what is published in order.
   for (int64_t turn = first - ahead; turn <= last + plan.last_step() * ahead; ++turn) {

@@ -12,6 +12,20 @@ namespace lockstep {
 /// other bits for more than two ranks.
 inline constexpr int64_t kSegmentElements = 16384;
 
+/// How the work of a ring is divided, which is a matter of its transports; the same on all ranks.
+struct RingPace {
+  /// Segments are taken in groups of one for each owner. A rank publishes its own data this many
+  /// groups before it needs its neighbour's, and each step of a group comes as many groups after
+  /// the step before it: that many segments of each step are on their way, which hides the latency
+  /// of a link, and no more, so that they are still in the cache when they are read. 0: all steps
+  /// of one kind come together, for a transport that holds nothing in between.
+  int64_t groups_ahead = 4;
+  /// A sum of two has one order: two ranks may take larger segments where messages are expensive.
+  /// A range of fewer than four of them is still cut into the smaller ones, so that both ranks have
+  /// a share.
+  int64_t segment_elements = kSegmentElements;
+};
+
 /// One thing that a rank does in a ring all-reduce.
 struct RingAction {
   enum class Kind : uint8_t {
@@ -34,14 +48,8 @@ struct RingAction {
 /// additions follows from the segment's owner alone, so any division of the window into ranges
 /// gives the same bits. Each segment is forwarded as soon as it is consumed.
 ///
-/// Segments are taken in groups of one for each owner. A rank publishes its own data `ahead` groups
-/// before it needs its neighbour's, and each step of a group comes `ahead` groups after the step
-/// before it: that many segments of each step are on their way, which hides the latency of a link,
-/// and no more, so that they are still in the cache when they are read. 0: all steps of one kind
-/// come together, for a transport that holds nothing in between.
-///
 /// Nothing is overwritten while the successor may still read it, with one exception that the
 /// executor closes: after the last action the successor may still read the segments published last.
-std::vector<RingAction> ring_schedule(int rank, int world_size, Range range, int64_t ahead);
+std::vector<RingAction> ring_schedule(int rank, int world_size, Range range, const RingPace& pace);
 
 }  // namespace lockstep

@@ -1,7 +1,5 @@
 #include "comm/socket_transport.h"
 
-#include <netinet/in.h>
-#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
@@ -13,11 +11,9 @@
 #include <cstring>
 #include <deque>
 #include <span>
-#include <string_view>
 #include <type_traits>
 #include <utility>
 
-#include "comm/ring_schedule.h"
 #include "core/base/crc32c.h"
 #include "core/base/error.h"
 #include "kernels/reduce.h"
@@ -188,7 +184,7 @@ class SocketRecvEdge final : public RecvEdge {
       : socket_(std::move(socket)),
         window_(window),
         check_data_(check_data),
-        arrived_(kSegmentElements) {}
+        arrived_(kSocketSegmentElements) {}
 
   bool try_begin(CollectiveHeader* header) override {
     if (!receive(Frame::kHeader, {})) {
@@ -305,12 +301,6 @@ class SocketRecvEdge final : public RecvEdge {
 
 std::unique_ptr<SendEdge> make_socket_send_edge(UniqueFd socket, CpuView<float> window,
                                                 SocketPath path) {
-  if (path == SocketPath::kLoopback) {
-    const std::string_view unpaced = "cubic";
-    // Best effort: where it is not in the kernel, the default stays.
-    ::setsockopt(socket.get(), IPPROTO_TCP, TCP_CONGESTION, unpaced.data(),
-                 static_cast<socklen_t>(unpaced.size()));
-  }
   return std::make_unique<SocketSendEdge>(std::move(socket), window, path == SocketPath::kNetwork);
 }
 

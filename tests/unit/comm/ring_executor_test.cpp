@@ -76,7 +76,7 @@ void run_ring(const RingSetup& setup, const AbortSource& abort, const Body& body
     ring.rank = bootstrap.rank();
     ring.world_size = bootstrap.world_size();
     ring.timeout = setup.timeout;
-    ring.groups_ahead = links.groups_ahead;
+    ring.pace = links.pace;
     if (setup.wrap) {
       links.send = setup.wrap(ring.rank, std::move(links.send));
     }
@@ -137,7 +137,7 @@ TEST_P(RingOver, KeepsManySmallSumsApart) {
 std::vector<std::vector<float>> sums_of_reals(int world, Links links,
                                               const std::vector<Range>& division) {
   std::vector<std::vector<float>> results(static_cast<size_t>(world));
-  const RingSetup setup = {world, links, 10 * kS + 9};
+  const RingSetup setup = {world, links, 20 * kS + 9};
   run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> window) {
     for (int64_t i = 0; i < window.size(); ++i) {
       window[i] = real_at(rank, i);
@@ -152,8 +152,8 @@ std::vector<std::vector<float>> sums_of_reals(int world, Links links,
 }
 
 TEST(Ring, GivesTheSameBitsOnEveryRankTransportAndDivision) {
-  const std::vector<Range> whole = {{0, 10 * kS + 9}};
-  const std::vector<Range> divided = {{7 * kS + 1, 10 * kS + 9}, {kS, 7 * kS + 1}, {0, 5}, {5, kS}};
+  const std::vector<Range> whole = {{0, 20 * kS + 9}};
+  const std::vector<Range> divided = {{7 * kS + 1, 20 * kS + 9}, {kS, 7 * kS + 1}, {0, 5}, {5, kS}};
   for (int world = 2; world <= 4; ++world) {
     const std::vector<float> reference = sums_of_reals(world, Links::kShm, whole)[0];
     for (const Links links : {Links::kShm, Links::kSocket, Links::kMixed}) {

@@ -18,9 +18,9 @@ constexpr int64_t kS = kSegmentElements;
 /// of the ranks that were added up to make it, in order.
 class Simulation {
  public:
-  Simulation(int world, Range range, int64_t ahead) {
+  Simulation(int world, Range range, const RingPace& pace) {
     for (int rank = 0; rank < world; ++rank) {
-      ranks_.push_back({ring_schedule(rank, world, range, ahead), 0, {}, {}});
+      ranks_.push_back({ring_schedule(rank, world, range, pace), 0, {}, {}});
       Rank& self = ranks_.back();
       for (const RingAction& action : self.schedule) {
         self.parts[action.range.begin] = {action.range, {rank}, 0};
@@ -70,7 +70,7 @@ class Simulation {
     }
   }
 
-  void expect_sums(Range range) const {
+  void expect_sums(Range range, int64_t segment = kS) const {
     const int world = static_cast<int>(ranks_.size());
     for (const Rank& rank : ranks_) {
       EXPECT_EQ(rank.next, rank.schedule.size()) << "a rank waits for ever";
@@ -81,7 +81,7 @@ class Simulation {
         position = part.range.end;
         std::vector<int> order;
         for (int hop = 1; hop <= world; ++hop) {
-          order.push_back(static_cast<int>((begin / kS + hop) % world));
+          order.push_back(static_cast<int>((begin / segment + hop) % world));
         }
         EXPECT_EQ(part.value, order) << "sum of the segment at " << begin;
       }
@@ -150,10 +150,11 @@ TEST(RingSchedule, GivesEveryElementEveryRankOnceInTheOrderOfItsPosition) {
       for (const int64_t ahead : {0, 1, 2, 5}) {
         SCOPED_TRACE(testing::Message() << world << " ranks, [" << range.begin << ", " << range.end
                                         << "), " << ahead << " groups ahead");
-        Simulation first_rank_first(world, range, ahead);
+        const RingPace pace{.groups_ahead = ahead};
+        Simulation first_rank_first(world, range, pace);
         first_rank_first.run([&] { return first_rank_first.ranks(); });
         first_rank_first.expect_sums(range);
-        Simulation any_order(world, range, ahead);
+        Simulation any_order(world, range, pace);
         any_order.run([&] {
           std::vector<size_t> order = any_order.ranks();
           std::shuffle(order.begin(), order.end(), generator);
@@ -168,7 +169,7 @@ TEST(RingSchedule, GivesEveryElementEveryRankOnceInTheOrderOfItsPosition) {
 TEST(RingSchedule, SendsTheLeastThatARingCan) {
   for (int world = 2; world <= 9; ++world) {
     const Range range = {int64_t{world} * kS, int64_t{4} * world * kS};
-    const Simulation simulation(world, range, 2);
+    const Simulation simulation(world, range, {.groups_ahead = 2});
     for (const size_t rank : simulation.ranks()) {
       EXPECT_EQ(simulation.elements_sent(rank) * world, 2 * (int64_t{world} - 1) * range.size());
     }
@@ -178,7 +179,7 @@ TEST(RingSchedule, SendsTheLeastThatARingCan) {
 TEST(RingSchedule, ForwardsASegmentRightAfterItWasConsumed) {
   for (int world = 3; world <= 9; ++world) {
     const std::vector<RingAction> schedule =
-        ring_schedule(1, world, {0, int64_t{6} * world * kS}, 3);
+        ring_schedule(1, world, {0, int64_t{6} * world * kS}, {.groups_ahead = 3});
     for (size_t i = 0; i + 1 < schedule.size(); ++i) {
       if (schedule[i].kind == RingAction::Kind::kReduce) {
         EXPECT_EQ(schedule[i + 1], (RingAction{RingAction::Kind::kPublish, schedule[i].range}));
@@ -188,8 +189,25 @@ TEST(RingSchedule, ForwardsASegmentRightAfterItWasConsumed) {
 }
 
 TEST(RingSchedule, HasNothingToDoForOneRankOrNoElements) {
-  EXPECT_TRUE(ring_schedule(0, 1, {0, 100}, 0).empty());
-  EXPECT_TRUE(ring_schedule(2, 4, {50, 50}, 0).empty());
+  EXPECT_TRUE(ring_schedule(0, 1, {0, 100}, {}).empty());
+  EXPECT_TRUE(ring_schedule(2, 4, {50, 50}, {}).empty());
+}
+
+TEST(RingSchedule, CutsALargeRangeOfTwoRanksAsTheTransportsLike) {
+  constexpr int64_t large = 4 * kS;
+  const RingPace pace{.groups_ahead = 2, .segment_elements = large};
+  for (const Range range : {Range{0, 16 * kS}, Range{17, 29 * kS - 3}, Range{7 * kS, 40 * kS}}) {
+    Simulation simulation(2, range, pace);
+    simulation.run([&] { return simulation.ranks(); });
+    simulation.expect_sums(range, large);
+    int64_t largest = 0;
+    for (const RingAction& action : ring_schedule(0, 2, range, pace)) {
+      largest = std::max(largest, action.range.size());
+    }
+    EXPECT_EQ(largest, large);
+  }
+  const Range small = {0, 16 * kS - 1};
+  EXPECT_EQ(ring_schedule(0, 2, small, pace), ring_schedule(0, 2, small, {.groups_ahead = 2}));
 }
 
 }  // namespace
