@@ -10,44 +10,17 @@
 #include <cstddef>
 #include <cstring>
 #include <deque>
+#include <optional>
 #include <span>
-#include <type_traits>
 #include <utility>
 
-#include "core/base/crc32c.h"
+#include "comm/page_pipe.h"
+#include "comm/socket_frame.h"
 #include "core/base/error.h"
 #include "kernels/reduce.h"
 
 namespace lockstep {
 namespace {
-
-/// What precedes the data of a message on the wire; integers in the order of x86-64 and arm64.
-struct Frame {
-  enum Kind : uint32_t { kHeader = 0x4c4b5348, kData = 0x4c4b5344 };  // "LKSH", "LKSD"
-
-  uint32_t kind = kData;
-  uint32_t element_bytes = 0;
-  uint64_t message = 0;   ///< of this edge, from 1
-  uint64_t sequence = 0;  ///< of the collective
-  int64_t begin = 0;
-  int64_t end = 0;
-  int32_t bucket = 0;
-  uint32_t data_check = 0;
-  uint64_t frame_check = 0;  ///< of everything before it
-};
-static_assert(sizeof(Frame) == 56 && std::has_unique_object_representations_v<Frame>);
-
-uint32_t check_of(const Frame& frame) {
-  return crc32c(std::as_bytes(std::span(&frame, 1)).first(offsetof(Frame, frame_check)));
-}
-
-uint32_t check_of(CpuView<const float> data) {
-  return crc32c(std::as_bytes(std::span(data.data(), static_cast<size_t>(data.size()))));
-}
-
-size_t bytes_of(CpuView<const float> data) {
-  return static_cast<size_t>(data.size()) * sizeof(float);
-}
 
 // The pieces of memory of one sendmsg or recvmsg.
 class Pieces {
@@ -76,12 +49,45 @@ class Pieces {
   throw PeerLostError("the connection broke: {}", std::strerror(errno));
 }
 
+// What a send or a receive that does not wait has moved; 0 when it would have to wait. `call` is
+// repeated after signals.
+template <class Call>
+size_t moved(Call call) {
+  ssize_t count = 0;
+  do {
+    count = call();
+  } while (count < 0 && errno == EINTR);
+  if (count < 0 && errno != EAGAIN) {
+    throw_broken();
+  }
+  return count < 0 ? 0 : static_cast<size_t>(count);
+}
+
+template <class Call>
+size_t received(Call call) {
+  bool closed = false;
+  const size_t count = moved([&] {
+    const ssize_t result = call();
+    closed = result == 0;
+    return result;
+  });
+  if (closed) {
+    throw PeerLostError("the connection was closed");
+  }
+  return count;
+}
+
 class SocketSendEdge final : public SendEdge {
  public:
-  SocketSendEdge(UniqueFd socket, CpuView<const float> window, bool check_data)
-      : socket_(std::move(socket)), window_(window), check_data_(check_data) {}
+  SocketSendEdge(UniqueFd socket, CpuView<const float> window, SocketPath path)
+      : socket_(std::move(socket)), window_(window), path_(path) {
+    if (path == SocketPath::kLoopback) {
+      pages_.emplace();
+    }
+  }
 
   void begin(const CollectiveHeader& header) override {
+    ++begun_;
     sequence_ = header.sequence;
     Frame frame;
     frame.kind = Frame::kHeader;
@@ -97,13 +103,13 @@ class SocketSendEdge final : public SendEdge {
     Frame frame;
     frame.begin = range.begin;
     frame.end = range.end;
-    frame.data_check = check_data_ ? check_of(data) : 0;
+    frame.data_check = path_ == SocketPath::kNetwork ? check_of(data) : 0;
     enqueue(frame, data);
   }
 
   bool flush() override {
     while (!queue_.empty()) {
-      const size_t sent = send_some();
+      const size_t sent = pages_ ? send_pages() : send_copies();
       if (sent == 0) {
         return false;
       }
@@ -111,12 +117,17 @@ class SocketSendEdge final : public SendEdge {
     }
     return true;
   }
-  bool drained() override { return flush(); }
+
+  bool drained() override { return flush() && (path_ == SocketPath::kNetwork || acknowledged()); }
 
   Readiness readiness() const override {
     return queue_.empty() ? Readiness{} : Readiness{socket_.get(), POLLOUT};
   }
-  void sleep(std::chrono::microseconds /*limit*/) override {}
+
+  void sleep(std::chrono::microseconds limit) override {
+    pollfd acknowledgement = {socket_.get(), POLLIN, 0};
+    ::poll(&acknowledgement, 1, static_cast<int>(limit.count() / 1000));
+  }
 
  private:
   struct Message {
@@ -133,7 +144,7 @@ class SocketSendEdge final : public SendEdge {
   }
 
   // As much of the queue as one call takes; the bytes sent, 0 when the socket is full.
-  size_t send_some() {
+  size_t send_copies() {
     Pieces pieces;
     size_t skip = sent_of_first_;
     for (Message& message : queue_) {
@@ -150,14 +161,42 @@ class SocketSendEdge final : public SendEdge {
       skip = 0;
     }
     const msghdr header = pieces.message();
-    ssize_t sent = 0;
-    do {
-      sent = ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT);
-    } while (sent < 0 && errno == EINTR);
-    if (sent < 0 && errno != EAGAIN) {
-      throw_broken();
+    return moved([&] { return ::sendmsg(socket_.get(), &header, MSG_NOSIGNAL | MSG_DONTWAIT); });
+  }
+
+  // The same of the first message alone: a copy of its frame, and its data by reference.
+  size_t send_pages() {
+    const Message& first = queue_.front();
+    if (sent_of_first_ < sizeof(Frame)) {
+      const auto frame = std::as_bytes(std::span(&first.frame, 1)).subspan(sent_of_first_);
+      const int more = first.data.empty() ? 0 : MSG_MORE;
+      return moved([&] {
+        return ::send(socket_.get(), frame.data(), frame.size(),
+                      MSG_NOSIGNAL | MSG_DONTWAIT | more);
+      });
     }
-    return sent < 0 ? 0 : static_cast<size_t>(sent);
+    const auto data = std::as_bytes(std::span(first.data.begin(), first.data.end()));
+    const std::optional<size_t> sent = pages_->send(
+        socket_.get(), data.subspan(sent_of_first_ - sizeof(Frame)), queue_.size() > 1);
+    if (sent) {
+      return *sent;
+    }
+    pages_.reset();
+    return send_copies();
+  }
+
+  // Whether the receiver is done with everything begun.
+  bool acknowledged() {
+    std::array<std::byte, 64> bytes{};
+    while (ended_ < begun_) {
+      const size_t count =
+          received([&] { return ::recv(socket_.get(), bytes.data(), bytes.size(), MSG_DONTWAIT); });
+      if (count == 0) {
+        return false;
+      }
+      ended_ += count;
+    }
+    return true;
   }
 
   void forget(size_t sent) {
@@ -171,19 +210,22 @@ class SocketSendEdge final : public SendEdge {
 
   UniqueFd socket_;
   CpuView<const float> window_;
-  bool check_data_;
+  SocketPath path_;
+  std::optional<PagePipe> pages_;  ///< while data can go by reference
   std::deque<Message> queue_;
   size_t sent_of_first_ = 0;  ///< bytes of the queue's first message
+  uint64_t begun_ = 0;        ///< collectives
+  uint64_t ended_ = 0;        ///< of them at the receiver, as far as it was asked for
   uint64_t messages_ = 0;
   uint64_t sequence_ = 0;
 };
 
 class SocketRecvEdge final : public RecvEdge {
  public:
-  SocketRecvEdge(UniqueFd socket, CpuView<float> window, bool check_data)
+  SocketRecvEdge(UniqueFd socket, CpuView<float> window, SocketPath path)
       : socket_(std::move(socket)),
         window_(window),
-        check_data_(check_data),
+        path_(path),
         arrived_(kSocketSegmentElements) {}
 
   bool try_begin(CollectiveHeader* header) override {
@@ -208,7 +250,12 @@ class SocketRecvEdge final : public RecvEdge {
 
   bool try_copy(Range range) override { return receive_range(range, window_.subview(range)); }
 
-  void end() override {}
+  void end() override {
+    if (path_ == SocketPath::kLoopback) {
+      const std::byte done{1};
+      moved([&] { return ::send(socket_.get(), &done, 1, MSG_NOSIGNAL | MSG_DONTWAIT); });
+    }
+  }
   Readiness readiness() const override { return {socket_.get(), POLLIN}; }
   void sleep(std::chrono::microseconds /*limit*/) override {}
 
@@ -217,7 +264,7 @@ class SocketRecvEdge final : public RecvEdge {
     if (!receive(Frame::kData, data, range)) {
       return false;
     }
-    if (check_data_ && check_of(data) != frame_.data_check) {
+    if (path_ == SocketPath::kNetwork && check_of(data) != frame_.data_check) {
       throw PeerLostError("elements [{}, {}) were altered on the way: their checksum is wrong",
                           range.begin, range.end);
     }
@@ -272,22 +319,12 @@ class SocketRecvEdge final : public RecvEdge {
 
   size_t receive_some(Pieces& pieces) {
     msghdr header = pieces.message();
-    ssize_t count = 0;
-    do {
-      count = ::recvmsg(socket_.get(), &header, MSG_DONTWAIT);
-    } while (count < 0 && errno == EINTR);
-    if (count == 0) {
-      throw PeerLostError("the connection was closed");
-    }
-    if (count < 0 && errno != EAGAIN) {
-      throw_broken();
-    }
-    return count < 0 ? 0 : static_cast<size_t>(count);
+    return received([&] { return ::recvmsg(socket_.get(), &header, MSG_DONTWAIT); });
   }
 
   UniqueFd socket_;
   CpuView<float> window_;
-  bool check_data_;
+  SocketPath path_;
   CpuBuffer<float> arrived_;  ///< what is to be added
   CpuStream stream_;
   Frame frame_;          ///< of the message that is being received
@@ -299,14 +336,14 @@ class SocketRecvEdge final : public RecvEdge {
 
 }  // namespace
 
-std::unique_ptr<SendEdge> make_socket_send_edge(UniqueFd socket, CpuView<float> window,
+std::unique_ptr<SendEdge> make_socket_send_edge(UniqueFd socket, CpuView<const float> window,
                                                 SocketPath path) {
-  return std::make_unique<SocketSendEdge>(std::move(socket), window, path == SocketPath::kNetwork);
+  return std::make_unique<SocketSendEdge>(std::move(socket), window, path);
 }
 
 std::unique_ptr<RecvEdge> make_socket_recv_edge(UniqueFd socket, CpuView<float> window,
                                                 SocketPath path) {
-  return std::make_unique<SocketRecvEdge>(std::move(socket), window, path == SocketPath::kNetwork);
+  return std::make_unique<SocketRecvEdge>(std::move(socket), window, path);
 }
 
 }  // namespace lockstep

@@ -10,6 +10,7 @@
 #include <functional>
 #include <latch>
 #include <memory>
+#include <thread>
 #include <vector>
 
 #include "comm/ring_links.h"
@@ -55,6 +56,26 @@ struct RingSetup {
   int64_t elements = 0;
   milliseconds timeout{20000};
   std::function<std::unique_ptr<SendEdge>(int rank, std::unique_ptr<SendEdge>)> wrap{};
+  bool slow_copies = false;  ///< every rank takes its time before it copies what was published
+};
+
+/// A receiving end that lets the sender run ahead.
+class SlowRecvEdge final : public RecvEdge {
+ public:
+  explicit SlowRecvEdge(std::unique_ptr<RecvEdge> edge) : edge_(std::move(edge)) {}
+
+  bool try_begin(CollectiveHeader* header) override { return edge_->try_begin(header); }
+  bool try_reduce(Range range) override { return edge_->try_reduce(range); }
+  bool try_copy(Range range) override {
+    std::this_thread::sleep_for(milliseconds(5));
+    return edge_->try_copy(range);
+  }
+  void end() override { edge_->end(); }
+  Readiness readiness() const override { return edge_->readiness(); }
+  void sleep(std::chrono::microseconds limit) override { edge_->sleep(limit); }
+
+ private:
+  std::unique_ptr<RecvEdge> edge_;
 };
 
 using Body = std::function<void(int rank, RingExecutor&, CpuView<float> window)>;
@@ -79,6 +100,9 @@ void run_ring(const RingSetup& setup, const AbortSource& abort, const Body& body
     ring.pace = links.pace;
     if (setup.wrap) {
       links.send = setup.wrap(ring.rank, std::move(links.send));
+    }
+    if (setup.slow_copies) {
+      links.recv = std::make_unique<SlowRecvEdge>(std::move(links.recv));
     }
     RingExecutor executor(ring, std::move(links.send), std::move(links.recv), abort);
     body(ring.rank, executor, links.window);
@@ -132,6 +156,26 @@ TEST_P(RingOver, KeepsManySmallSumsApart) {
       std::fill(window.begin(), window.end(), 0.0F);
     }
   });
+}
+
+TEST_P(RingOver, DrainsBeforeTheWindowMayChange) {
+  for (int world = 2; world <= 4; ++world) {
+    RingSetup setup = {world, GetParam(), 5 * kS};
+    setup.slow_copies = true;
+    std::vector<std::vector<float>> sums(static_cast<size_t>(world));
+    run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> window) {
+      for (int64_t i = 0; i < window.size(); ++i) {
+        window[i] = integer_at(rank, i);
+      }
+      ring.run({0, window.size()}, 0);
+      sums[static_cast<size_t>(rank)].assign(window.begin(), window.end());
+      ring.drain();
+      std::fill(window.begin(), window.end(), -1.0F);
+    });
+    for (std::vector<float>& sum : sums) {
+      expect_integer_sums(world, {0, 5 * kS}, {sum.data(), 5 * kS});
+    }
+  }
 }
 
 std::vector<std::vector<float>> sums_of_reals(int world, Links links,
@@ -302,11 +346,11 @@ void run_over_relay(FaultyRelay::Lie lie, size_t at) {
 TEST(LyingRing, FindsAFlippedBitAnywhere) {
   EXPECT_NO_THROW(run_over_relay(FaultyRelay::Lie::kNone, 0));
   // In every field of the first two frames, and in the data of both steps.
-  for (size_t at = 0; at < 112; at += 4) {
+  for (size_t at = 0; at < 128; at += 4) {
     EXPECT_ANY_THROW(run_over_relay(FaultyRelay::Lie::kFlip, at)) << "byte " << at;
   }
   for (const size_t at :
-       {size_t{113}, size_t{40000}, size_t{65700}, size_t{131000}, size_t{250000}}) {
+       {size_t{129}, size_t{40000}, size_t{65700}, size_t{131000}, size_t{250000}}) {
     EXPECT_THROW(run_over_relay(FaultyRelay::Lie::kFlip, at), PeerLostError) << "byte " << at;
   }
 }
@@ -319,13 +363,12 @@ TEST(LyingRing, FindsMissingBytesAndATruncatedStream) {
 }
 
 /// Unix sockets: over TCP, buffers far below a packet's size make each byte wait for a timer.
-TEST(Ring, DoesNotDeadlockWithTheSmallestSocketBuffers) {
-  constexpr int world = 3;
+void sum_over_smallest_buffers(int world, SocketPath path) {
   constexpr int64_t elements = 30 * kS + 3;
-  std::array<std::array<UniqueFd, 2>, world> links;  // from each rank to its successor
+  std::vector<std::array<UniqueFd, 2>> links(static_cast<size_t>(world));  // to the successor
   for (std::array<UniqueFd, 2>& link : links) {
     std::array<int, 2> ends{};
-    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM, 0, ends.data()), 0);
+    ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
     link = {UniqueFd(ends[0]), UniqueFd(ends[1])};
     const int bytes = 4096;
     ASSERT_EQ(::setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes)), 0);
@@ -342,13 +385,19 @@ TEST(Ring, DoesNotDeadlockWithTheSmallestSocketBuffers) {
     RingOptions options;
     options.rank = rank;
     options.world_size = world;
-    RingExecutor ring(
-        options, make_socket_send_edge(std::move(out), window.view(), SocketPath::kNetwork),
-        make_socket_recv_edge(std::move(in), window.view(), SocketPath::kNetwork), kNoAbort);
+    RingExecutor ring(options, make_socket_send_edge(std::move(out), window.view(), path),
+                      make_socket_recv_edge(std::move(in), window.view(), path), kNoAbort);
     ring.run({0, elements}, 0);
     ring.drain();
     expect_integer_sums(world, {0, elements}, window.view());
   });
+}
+
+TEST(Ring, DoesNotDeadlockWithTheSmallestSocketBuffers) {
+  for (const int world : {2, 3}) {
+    sum_over_smallest_buffers(world, SocketPath::kNetwork);
+    sum_over_smallest_buffers(world, SocketPath::kLoopback);
+  }
 }
 
 }  // namespace
