@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,14 +26,15 @@ constexpr Precision kPrecisions[] = {Precision::kFp32, Precision::kTf32};
 // Below, at and beyond the edges of every tile; one that is all whole tiles, and several of them.
 constexpr Size kSizes[] = {{1, 1, 1},       {3, 65, 127},   {127, 3, 1000}, {129, 1000, 65},
                            {64, 64, 32},    {128, 80, 384}, {256, 384, 96}, {132, 68, 4096},
-                           {384, 132, 100}, {5, 8, 0}};
+                           {384, 132, 100}, {260, 132, 64}, {5, 8, 0}};
 
-// Every tile with k whole, in two slices, and in as many as there can be.
-std::vector<GemmPlan> plans(int64_t k) {
+// By every kernel that can, with k whole, in two slices, and in as many as there can be.
+std::vector<GemmPlan> every_plan(const Gemm<CudaDevice>& problem, const CudaStream& stream) {
   std::vector<GemmPlan> all;
-  for (const GemmTile tile : {GemmTile::kLarge, GemmTile::kMedium, GemmTile::kSmall}) {
-    for (const int64_t slices : {int64_t{1}, int64_t{2}, std::max<int64_t>(k / 32, 1)}) {
-      all.push_back(sliced_plan(tile, k, slices));
+  for (const GemmKernel kernel :
+       kernels_for(query_of(problem), stream.precision(), stream.facts())) {
+    for (const int64_t slices : {int64_t{1}, int64_t{2}, std::max<int64_t>(problem.k / 32, 1)}) {
+      all.push_back(sliced_plan(kernel, problem.k, slices));
     }
   }
   return all;
@@ -43,42 +45,70 @@ struct Outcome {
   std::vector<float> gelu_derivative;
 };
 
-Outcome product_of(CudaStream& stream, const GemmOperands& in, const GemmPlan& plan,
-                   int64_t shift = 0) {
-  const std::vector<float> poison(static_cast<size_t>(in.m * in.n), std::nanf(""));
-  Guarded a(stream, in.a, shift);
-  Guarded b(stream, in.b, shift);
-  Guarded c(stream, in.accumulated.empty() ? poison : in.accumulated, shift);
-  Guarded bias(stream, in.bias, shift);
-  Guarded residual(stream, in.residual, shift);
-  Guarded factor(stream, in.factor, shift);
-  Guarded derivative(stream, in.gelu_derivative ? poison : std::vector<float>(), shift);
-  gemm_by_plan(stream,
-               {.m = in.m,
-                .n = in.n,
-                .k = in.k,
-                .trans_a = in.trans_a,
-                .trans_b = in.trans_b,
-                .a = a.view(),
-                .b = b.view(),
-                .c = c.view(),
-                .accumulate = !in.accumulated.empty(),
-                .bias = bias.view(),
-                .residual = residual.view(),
-                .gelu = in.gelu,
-                .gelu_derivative = derivative.view(),
-                .factor = factor.view()},
-               plan);
-  stream.synchronize();
-  return {c.values(), derivative.values()};
-}
+// A problem's memory on the GPU, poisoned where the product is to be written.
+class OnGpu {
+ public:
+  OnGpu(CudaStream& stream, const GemmOperands& in, int64_t shift)
+      : stream_(stream),
+        in_(in),
+        a_(stream, in.a, shift),
+        b_(stream, in.b, shift),
+        bias_(stream, in.bias, shift),
+        residual_(stream, in.residual, shift),
+        factor_(stream, in.factor, shift),
+        shift_(shift) {
+    reset();
+  }
+
+  Gemm<CudaDevice> problem() {
+    return {.m = in_.m,
+            .n = in_.n,
+            .k = in_.k,
+            .trans_a = in_.trans_a,
+            .trans_b = in_.trans_b,
+            .a = a_.view(),
+            .b = b_.view(),
+            .c = c_->view(),
+            .accumulate = !in_.accumulated.empty(),
+            .bias = bias_.view(),
+            .residual = residual_.view(),
+            .gelu = in_.gelu,
+            .gelu_derivative = derivative_->view(),
+            .factor = factor_.view()};
+  }
+
+  Outcome run(const GemmPlan& plan) {
+    reset();
+    gemm_by_plan(stream_, problem(), plan);
+    stream_.synchronize();
+    return {c_->values(), derivative_->values()};
+  }
+
+ private:
+  void reset() {
+    const std::vector<float> poison(static_cast<size_t>(in_.m * in_.n), std::nanf(""));
+    c_.emplace(stream_, in_.accumulated.empty() ? poison : in_.accumulated, shift_);
+    derivative_.emplace(stream_, in_.gelu_derivative ? poison : std::vector<float>(), shift_);
+  }
+
+  CudaStream& stream_;
+  const GemmOperands& in_;
+  Guarded a_;
+  Guarded b_;
+  Guarded bias_;
+  Guarded residual_;
+  Guarded factor_;
+  std::optional<Guarded> c_;
+  std::optional<Guarded> derivative_;
+  int64_t shift_;
+};
 
 std::string case_name(const GemmOperands& in, const GemmPlan& plan, Precision precision) {
   return std::to_string(in.m) + " x " + std::to_string(in.n) + " x " + std::to_string(in.k) +
          (in.trans_a == Transpose::kYes ? " T" : " N") +
          (in.trans_b == Transpose::kYes ? "T" : "N") +
-         (precision == Precision::kTf32 ? " tf32" : " fp32") + ", tile " +
-         std::to_string(static_cast<int>(plan.tile)) + ", slices " + std::to_string(plan.slices);
+         (precision == Precision::kTf32 ? " tf32" : " fp32") + ", kernel " +
+         std::to_string(static_cast<int>(plan.kernel)) + ", slices " + std::to_string(plan.slices);
 }
 
 GemmOperands without_features(const GemmOperands& in) {
@@ -101,8 +131,8 @@ double largest(const std::vector<double>& values) {
   return most;
 }
 
-// In both precisions, by each plan, twice.
-void check(const GemmOperands& in, const std::vector<GemmPlan>& plans, int64_t shift = 0) {
+// In both precisions, by every plan, twice.
+void check(const GemmOperands& in, int64_t shift = 0) {
   const std::vector<double> product = naive::gemm_product<double>(in);
   const naive::GemmResult<double> reference = naive::gemm_epilogue<double>(in, product);
   const ErrorBounds bounds = error_bounds(in, reference.c);
@@ -114,14 +144,15 @@ void check(const GemmOperands& in, const std::vector<GemmPlan>& plans, int64_t s
     // The derivative's slope is below 1 and its maximum above 1: it errs less than its argument.
     const double derivative_bound =
         (tf32 ? of_product.tf32 : of_product.fp32) * largest(product) + 1e-6;
-    for (const GemmPlan& plan : plans) {
+    OnGpu gpu(stream, in, shift);
+    for (const GemmPlan& plan : every_plan(gpu.problem(), stream)) {
       SCOPED_TRACE(case_name(in, plan, precision));
-      const Outcome once = product_of(stream, in, plan, shift);
+      const Outcome once = gpu.run(plan);
       EXPECT_LE(error(once.c, reference.c), bound);
       if (in.gelu_derivative) {
         EXPECT_LE(error(once.gelu_derivative, reference.gelu_derivative), derivative_bound);
       }
-      const Outcome again = product_of(stream, in, plan, shift);
+      const Outcome again = gpu.run(plan);
       EXPECT_EQ(std::memcmp(once.c.data(), again.c.data(), once.c.size() * sizeof(float)), 0)
           << "two runs differ";
     }
@@ -138,7 +169,7 @@ class GpuGemmSizes : public GpuGemm, public ::testing::WithParamInterface<Size> 
 TEST_P(GpuGemmSizes, MatchesDoublePrecisionByEveryPlan) {
   for (const Transpose trans_a : kBoth) {
     for (const Transpose trans_b : kBoth) {
-      check(operands(GetParam(), trans_a, trans_b), plans(GetParam().k));
+      check(operands(GetParam(), trans_a, trans_b));
     }
   }
 }
@@ -167,34 +198,17 @@ TEST_F(GpuGemm, EveryFeatureFusedOrNot) {
     for (const Transpose trans_a : kBoth) {
       for (const Transpose trans_b : kBoth) {
         for (unsigned features = 1; features < 128; ++features) {
-          check(
-              with_features(operands(size, trans_a, trans_b), features),
-              {sliced_plan(GemmTile::kSmall, size.k, 1), sliced_plan(GemmTile::kLarge, size.k, 2)});
+          check(with_features(operands(size, trans_a, trans_b), features));
         }
       }
     }
   }
 }
 
-TEST_F(GpuGemm, FusedFeaturesOfEveryTile) {
-  for (const GemmTile tile : {GemmTile::kLarge, GemmTile::kMedium, GemmTile::kSmall}) {
-    const Size size = {260, 132, 64};
-    const auto fused = [&](Transpose trans_a, Transpose trans_b, unsigned features) {
-      check(with_features(operands(size, trans_a, trans_b), features),
-            {sliced_plan(tile, size.k, 1)});
-    };
-    for (const unsigned features : {1U, 3U, 5U, 13U, 21U, 29U}) {
-      fused(Transpose::kNo, Transpose::kYes, features);
-    }
-    fused(Transpose::kNo, Transpose::kNo, 32);
-    fused(Transpose::kYes, Transpose::kNo, 64);
-  }
-}
-
 TEST_F(GpuGemm, NeedsNoAlignment) {
   for (const Transpose trans_a : kBoth) {
     for (const Transpose trans_b : kBoth) {
-      check(with_features(operands({128, 128, 64}, trans_a, trans_b), 125), plans(64), 1);
+      check(with_features(operands({128, 128, 64}, trans_a, trans_b), 125), 1);
     }
   }
 }

@@ -101,7 +101,7 @@ int staged_loads() {
 
 template <Major kMajor, Role kRole>
 void add_multistage_mma(std::vector<Access>& table) {
-  using Shape = MmaLargeTile;
+  using Shape = MmaTile128x128;
   constexpr int extent = kRole == Role::kA ? Shape::kBlockM : Shape::kBlockN;
   constexpr int group = (kRole == Role::kA ? Shape::kWarpM : Shape::kWarpN) / 8;
   constexpr int stage = Shape::kDepth;
@@ -139,7 +139,7 @@ int row_stores(int stage) {
 
 template <Major kMajor, Role kRole>
 void add_multistage_simt(std::vector<Access>& table) {
-  using Shape = SimtLargeTile;
+  using Shape = SimtTile128x128;
   using Lanes = LaneGrid<Shape::kWarpM, Shape::kWarpN>;
   constexpr bool is_a = kRole == Role::kA;
   constexpr int extent = is_a ? Shape::kBlockM : Shape::kBlockN;

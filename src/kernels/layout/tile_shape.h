@@ -33,14 +33,25 @@ struct FragmentTile {
 /// Rung 11 and the model's large tile: 64 x 64 warp tiles, since the bytes read from shared memory
 /// per product fall with both sides of the tile. The smaller ones are for grids that large tiles
 /// would not fill the machine with.
-using MmaLargeTile = TileShape<128, 128, 32, 3, 2, 2, 2>;
-using MmaMediumTile = TileShape<128, 64, 32, 3, 2, 2, 3>;
-using MmaSmallTile = TileShape<64, 64, 32, 3, 2, 2, 4>;
+using MmaTile128x128 = TileShape<128, 128, 32, 3, 2, 2, 2>;
+using MmaTile128x64 = TileShape<128, 64, 32, 3, 2, 2, 3>;
+using MmaTile64x64 = TileShape<64, 64, 32, 3, 2, 2, 4>;
+
+/// Tiles for wgmma, where there is no second operand of a warp: two warpgroups of 64 rows each. As
+/// many stages as fit, since all that hides the latency of memory is how many are on their way.
+template <int kBlockN_, int kStages_, int kResident_>
+struct WgmmaTile {
+  static constexpr int kBlockM = 128;
+  static constexpr int kBlockN = kBlockN_;
+  static constexpr int kStages = kStages_;
+  static constexpr int kResident = kResident_;
+  static constexpr int kSharedBytes = kStages * (kBlockM + kBlockN) * 32 * 4;
+};
 
 /// Rung 12 and the model's large tile in fp32: 8 x 16 elements a thread, 64 x 64 a warp. The others
 /// have 8 x 8 a thread, 32 x 64 a warp.
-using SimtLargeTile = TileShape<128, 128, 8, 5, 2, 2, 2, 4>;
-using SimtMediumTile = TileShape<128, 64, 8, 5, 4, 1, 4, 4>;
-using SimtSmallTile = TileShape<64, 64, 8, 5, 2, 1, 8, 4>;
+using SimtTile128x128 = TileShape<128, 128, 8, 5, 2, 2, 2, 4>;
+using SimtTile128x64 = TileShape<128, 64, 8, 5, 4, 1, 4, 4>;
+using SimtTile64x64 = TileShape<64, 64, 8, 5, 2, 1, 8, 4>;
 
 }  // namespace lockstep::layout

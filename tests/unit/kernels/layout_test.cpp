@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "kernels/layout/access_table.h"
@@ -12,6 +13,7 @@
 #include "kernels/layout/mma_fragment.h"
 #include "kernels/layout/swizzle.h"
 #include "kernels/layout/thread_map.h"
+#include "kernels/layout/warpgroup.h"
 
 namespace lockstep::layout {
 namespace {
@@ -238,6 +240,23 @@ TEST(BankConflicts, ComeBackWithTheKeyOfTheOtherAxis) {
   for (const Role role : {Role::kA, Role::kB}) {
     EXPECT_EQ(fragment_store_passes(role, Major::kK, Major::kMN), 8);
     EXPECT_EQ(fragment_store_passes(role, Major::kMN, Major::kK), 8);
+  }
+}
+
+// Every tile once, and neighbours in time in one band of rows.
+TEST(TileOrder, VisitsEveryTileOnceBandByBand) {
+  for (const int tiles_m : {1, 7, 8, 9, 32}) {
+    for (const int tiles_n : {1, 3, 16}) {
+      std::set<std::pair<int, int>> seen;
+      for (int block = 0; block < tiles_m * tiles_n; ++block) {
+        const TileCoordinate tile = tile_of_block(block, tiles_m, tiles_n);
+        EXPECT_LT(tile.m, tiles_m);
+        EXPECT_LT(tile.n, tiles_n);
+        EXPECT_EQ(tile.m / 8, block / (8 * tiles_n));
+        seen.emplace(tile.m, tile.n);
+      }
+      EXPECT_EQ(seen.size(), static_cast<size_t>(tiles_m * tiles_n));
+    }
   }
 }
 

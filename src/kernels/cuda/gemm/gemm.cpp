@@ -74,23 +74,60 @@ bool aligned_rows(const Gemm<CudaDevice>& problem) {
          aligned(problem.residual) && aligned(problem.factor) && aligned(problem.gelu_derivative);
 }
 
-GemmLauncher launcher_for(GemmTile tile, Precision precision, bool aligned) {
-  const bool mma = precision == Precision::kTf32;
-  if (!aligned) {
-    return mma ? &launch_mma_unaligned : &launch_simt_unaligned;
+GemmLauncher launcher_of(GemmKernel kernel, bool aligned) {
+  switch (kernel) {
+    case GemmKernel::kSimt128x128:
+      return &launch_simt_128x128;
+    case GemmKernel::kSimt128x64:
+      return &launch_simt_128x64;
+    case GemmKernel::kSimt64x64:
+      return aligned ? &launch_simt_64x64 : &launch_simt_unaligned;
+    case GemmKernel::kMma128x128:
+      return &launch_mma_128x128;
+    case GemmKernel::kMma128x64:
+      return &launch_mma_128x64;
+    case GemmKernel::kMma64x64:
+      return aligned ? &launch_mma_64x64 : &launch_mma_unaligned;
+    case GemmKernel::kWgmma128x256:
+      return &launch_wgmma_128x256;
+    case GemmKernel::kWgmma128x192:
+      return &launch_wgmma_128x192;
+    case GemmKernel::kWgmma128x128:
+      return &launch_wgmma_128x128;
+    case GemmKernel::kWgmma128x96:
+      return &launch_wgmma_128x96;
+    case GemmKernel::kWgmma128x64:
+      return &launch_wgmma_128x64;
   }
-  switch (tile) {
-    case GemmTile::kLarge:
-      return mma ? &launch_mma_large : &launch_simt_large;
-    case GemmTile::kMedium:
-      return mma ? &launch_mma_medium : &launch_simt_medium;
-    case GemmTile::kSmall:
-      return mma ? &launch_mma_small : &launch_simt_small;
-  }
-  throw InternalError("a tile of {}", static_cast<int>(tile));
+  throw InternalError("a kernel of {}", static_cast<int>(kernel));
+}
+
+// The scratch memory of one product, by parts.
+struct Scratch {
+  CudaView<float> partials;
+  CudaView<float> a;  // transposed
+  CudaView<float> b;
+};
+
+Scratch scratch_for(CudaStream& stream, const Gemm<CudaDevice>& problem, const GemmPlan& plan,
+                    bool finished) {
+  const bool k_major_only = kernel_facts(plan.kernel).k_major_only;
+  const bool transpose_a = k_major_only && problem.trans_a == Transpose::kYes;
+  const bool transpose_b = k_major_only && problem.trans_b == Transpose::kNo;
+  // Each part starts at a multiple of 16 bytes: with aligned rows its size is a multiple of four.
+  const int64_t partials = finished ? 0 : (plan.slices * problem.m * problem.n + 3) / 4 * 4;
+  const int64_t a = transpose_a ? problem.m * problem.k : 0;
+  const int64_t b = transpose_b ? problem.k * problem.n : 0;
+  const CudaView<float> all = stream.scratch<float>(partials + a + b);
+  return {all.subview({0, partials}), all.subview({partials, partials + a}),
+          all.subview({partials + a, partials + a + b})};
 }
 
 }  // namespace
+
+GemmQuery query_of(const Gemm<CudaDevice>& problem) {
+  return {problem.m, problem.n, problem.k, problem.trans_a, problem.trans_b, aligned_rows(problem)};
+}
 
 void gemm_by_plan(CudaStream& stream, const Gemm<CudaDevice>& problem, const GemmPlan& plan) {
   check(problem);
@@ -99,21 +136,29 @@ void gemm_by_plan(CudaStream& stream, const Gemm<CudaDevice>& problem, const Gem
   }
   const unsigned features = features_of(problem);
   const bool aligned = aligned_rows(problem);
-  const GemmLauncher launch = launcher_for(plan.tile, stream.precision(), aligned);
   const bool finished =
       plan.slices == 1 && (features == kPlain || (aligned && is_fused(problem, features)));
+  const Scratch scratch = scratch_for(stream, problem, plan, finished);
+  Gemm<CudaDevice> readable = problem;
+  if (!scratch.a.empty()) {
+    transpose_matrix(stream, scratch.a.data(), problem.a.data(), problem.k, problem.m);
+    readable.a = scratch.a;
+  }
+  if (!scratch.b.empty()) {
+    transpose_matrix(stream, scratch.b.data(), problem.b.data(), problem.k, problem.n);
+    readable.b = scratch.b;
+  }
+  const GemmLauncher launch = launcher_of(plan.kernel, aligned);
   if (finished) {
-    launch(stream, {.problem = problem, .plan = plan, .features = features});
+    launch(stream, {.problem = readable, .plan = plan, .features = features});
     return;
   }
-  const CudaView<float> partials = stream.scratch<float>(plan.slices * problem.m * problem.n);
-  launch(stream, {.problem = problem, .plan = plan, .partials = partials.data()});
-  finish_product(stream, problem, partials.data(), plan.slices, features);
+  launch(stream, {.problem = readable, .plan = plan, .partials = scratch.partials.data()});
+  finish_product(stream, problem, scratch.partials.data(), plan.slices, features);
 }
 
 void gemm(CudaStream& stream, const Gemm<CudaDevice>& problem) {
-  gemm_by_plan(stream, problem,
-               plan_gemm(problem.m, problem.n, problem.k, stream.precision(), stream.facts()));
+  gemm_by_plan(stream, problem, plan_gemm(query_of(problem), stream.precision(), stream.facts()));
 }
 
 }  // namespace lockstep

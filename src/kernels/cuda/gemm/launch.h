@@ -17,16 +17,27 @@ struct GemmLaunch {
 
 using GemmLauncher = void (*)(CudaStream& stream, const GemmLaunch& launch);
 
-/// Needs rows that start at multiples of 16 bytes, in every operand.
-void launch_mma_large(CudaStream& stream, const GemmLaunch& launch);
-void launch_mma_medium(CudaStream& stream, const GemmLaunch& launch);
-void launch_mma_small(CudaStream& stream, const GemmLaunch& launch);
-void launch_simt_large(CudaStream& stream, const GemmLaunch& launch);
-void launch_simt_medium(CudaStream& stream, const GemmLaunch& launch);
-void launch_simt_small(CudaStream& stream, const GemmLaunch& launch);
-/// For operands of any alignment; small tiles, no features.
+/// Rows of every operand start at multiples of 16 bytes.
+void launch_mma_128x128(CudaStream& stream, const GemmLaunch& launch);
+void launch_mma_128x64(CudaStream& stream, const GemmLaunch& launch);
+void launch_mma_64x64(CudaStream& stream, const GemmLaunch& launch);
+void launch_simt_128x128(CudaStream& stream, const GemmLaunch& launch);
+void launch_simt_128x64(CudaStream& stream, const GemmLaunch& launch);
+void launch_simt_64x64(CudaStream& stream, const GemmLaunch& launch);
+/// For operands of any alignment; no features.
 void launch_mma_unaligned(CudaStream& stream, const GemmLaunch& launch);
 void launch_simt_unaligned(CudaStream& stream, const GemmLaunch& launch);
+/// Rows are aligned, and a is (m, k), b (n, k), whatever the problem's transposes say: they only
+/// tell which features are fused.
+void launch_wgmma_128x256(CudaStream& stream, const GemmLaunch& launch);
+void launch_wgmma_128x192(CudaStream& stream, const GemmLaunch& launch);
+void launch_wgmma_128x128(CudaStream& stream, const GemmLaunch& launch);
+void launch_wgmma_128x96(CudaStream& stream, const GemmLaunch& launch);
+void launch_wgmma_128x64(CudaStream& stream, const GemmLaunch& launch);
+
+/// to (columns, rows) = from (rows, columns) transposed; both multiples of four, 16-byte aligned.
+void transpose_matrix(CudaStream& stream, float* to, const float* from, int64_t rows,
+                      int64_t columns);
 
 /// c from the sums of `slices` slices, added in their order, and then `features`.
 void finish_product(CudaStream& stream, const Gemm<CudaDevice>& problem, const float* partials,

@@ -2,111 +2,184 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <limits>
+
+#include "core/base/error.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int64_t kSliceStep = 32;  // the deepest stage of any kernel
+constexpr int64_t kSliceCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 32};
 // So many that the last one's idle multiprocessors are no reason to slice: blocks drift apart.
 constexpr int64_t kManyWaves = 4;
-constexpr int64_t kSliceCounts[] = {1, 2, 3, 4, 5, 6, 8, 10, 12, 16, 24, 32};
+
+constexpr std::array kSimt = {GemmKernel::kSimt128x128, GemmKernel::kSimt128x64,
+                              GemmKernel::kSimt64x64};
+constexpr std::array kSimtUnaligned = {GemmKernel::kSimt64x64};
+constexpr std::array kMmaUnaligned = {GemmKernel::kMma64x64};
+// The portable ones first: they serve GPUs that have no wgmma.
+constexpr std::array kTensorCores = {GemmKernel::kMma128x128,   GemmKernel::kMma128x64,
+                                     GemmKernel::kMma64x64,     GemmKernel::kWgmma128x256,
+                                     GemmKernel::kWgmma128x192, GemmKernel::kWgmma128x128,
+                                     GemmKernel::kWgmma128x96,  GemmKernel::kWgmma128x64};
+constexpr std::size_t kPortable = 3;
 
 int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
-// What a tile's kernel does on one multiprocessor. Fitted to the times of every plan of the shapes
-// of `gemm_bench --model char` and `--model 124m` on an H200; what matters is which plan comes out
-// as the fastest, and that holds on other GPUs as far as their multiprocessors are alike.
-struct TileSpeed {
+// What a kernel does on one multiprocessor. Fitted to the times of every plan of the shapes of
+// `gemm_bench --model char` and `--model 124m` on an H200; what matters is which plan comes out as
+// the fastest, and that holds on other GPUs as far as their multiprocessors are alike.
+struct KernelSpeed {
   int64_t resident;     // blocks at a time
   double rate;          // multiply-adds a microsecond, in units of 1e6, with endless blocks
   double half;          // blocks that reach half of that
   double filling;       // k whose time passes before the first and after the last stage
   double start_us;      // of a launch
+  double k_major;       // more work for each K-major operand, as a fraction
   double sum_rate;      // bytes a microsecond, in units of 1e6, of the kernel that adds slices
   double sum_start_us;  // of its launch
 };
 
-constexpr std::array<TileSpeed, 3> kFp32 = {{{2, 0.198, 0.179, 40.2, 0.324, 13.3, 0.798},
-                                             {4, 0.167, 0.136, 17.9, 2.27, 13.9, 0.627},
-                                             {8, 0.184, 1.26, 19.8, 2.70, 10.8, 0.362}}};
-constexpr std::array<TileSpeed, 3> kTf32 = {{{2, 0.892, 0.267, 228, 1.31, 3.73, 0.136},
-                                             {3, 0.737, 0.350, 126, 1.38, 5.30, 1.36},
-                                             {4, 0.617, 0.230, 101, 1.87, 7.12, 1.25}}};
+KernelSpeed speed_of(GemmKernel kernel) {
+  switch (kernel) {
+    case GemmKernel::kSimt128x128:
+      return {2, 0.219, 0.262, 21.6, 0.486, 0.090, 2.51, 2.11};
+    case GemmKernel::kSimt128x64:
+      return {4, 0.170, 0.142, 5.82, 2.60, 0.039, 7.54, 1.42};
+    case GemmKernel::kSimt64x64:
+      return {8, 0.183, 1.20, 11.1, 2.97, 0.036, 7.31, 0.707};
+    case GemmKernel::kMma128x128:
+      return {2, 0.865, 0.266, 205, 1.24, 0.015, 3.61, 0.246};
+    case GemmKernel::kMma128x64:
+      return {3, 0.681, 0.232, 86.4, 1.98, 0.009, 7.68, 2.08};
+    case GemmKernel::kMma64x64:
+      return {4, 0.584, 0.136, 64.9, 2.30, 0.023, 29.9, 2.06};
+    case GemmKernel::kWgmma128x256:
+      return {1, 2.365, 0.452, 243, 0.318, 0, 3.10, 0.436};
+    case GemmKernel::kWgmma128x192:
+      return {1, 3.073, 0.895, 292, 0.151, 0, 3.35, 0.561};
+    case GemmKernel::kWgmma128x128:
+      return {1, 3.015, 0.922, 327, 0.283, 0, 3.35, 0.278};
+    case GemmKernel::kWgmma128x96:
+      return {2, 1.489, 0.391, 165, 1.19, 0, 3.18, 0.686};
+    case GemmKernel::kWgmma128x64:
+      return {2, 1.229, 0.540, 129, 0.701, 0, 7.31, 4.33};
+  }
+  throw InternalError("a kernel of {}", static_cast<int>(kernel));
+}
 
-int64_t blocks_of(const GemmPlan& plan, int64_t m, int64_t n) {
-  const auto [tile_m, tile_n] = tile_extents(plan.tile);
-  return ceil_div(m, tile_m) * ceil_div(n, tile_n) * plan.slices;
+int64_t blocks_of(const GemmPlan& plan, const GemmQuery& query) {
+  const GemmKernelFacts kernel = kernel_facts(plan.kernel);
+  return ceil_div(query.m, kernel.tile_m) * ceil_div(query.n, kernel.tile_n) * plan.slices;
 }
 
 // Rounds of all the blocks that fit the machine at once, whole ones.
-int64_t waves_of(const GemmPlan& plan, int64_t m, int64_t n, const TileSpeed& speed,
-                 const CudaFacts& facts) {
-  return blocks_of(plan, m, n) / (speed.resident * facts.multiprocessors);
+int64_t waves_of(const GemmPlan& plan, const GemmQuery& query, const CudaFacts& facts) {
+  return blocks_of(plan, query) / (speed_of(plan.kernel).resident * facts.multiprocessors);
 }
 
-double microseconds(const GemmPlan& plan, int64_t m, int64_t n, const TileSpeed& speed,
-                    const CudaFacts& facts) {
-  const auto [tile_m, tile_n] = tile_extents(plan.tile);
-  const double work = static_cast<double>(tile_m * tile_n) *
-                      (static_cast<double>(plan.slice_depth) + speed.filling) * 1e-6;
+double transpose_microseconds(int64_t elements) {
+  constexpr double kStart = 1.5;
+  constexpr double kBytes = 4.0e6;  // a microsecond, read or written
+  return kStart + static_cast<double>(2 * elements) * sizeof(float) / kBytes;
+}
+
+double microseconds(const GemmPlan& plan, const GemmQuery& query, const CudaFacts& facts) {
+  const KernelSpeed speed = speed_of(plan.kernel);
+  const GemmKernelFacts kernel = kernel_facts(plan.kernel);
+  const int k_major_operands =
+      (query.trans_a == Transpose::kNo ? 1 : 0) + (query.trans_b == Transpose::kYes ? 1 : 0);
+  const double work = static_cast<double>(kernel.tile_m * kernel.tile_n) *
+                      (static_cast<double>(plan.slice_depth) + speed.filling) *
+                      (1 + speed.k_major * k_major_operands) * 1e-6;
   // A multiprocessor takes as many blocks at a time as are resident, which then share its rate.
   const auto together = [&](int64_t count) {
     return work * (static_cast<double>(count) + speed.half) / speed.rate;
   };
-  const int64_t waves = waves_of(plan, m, n, speed, facts);
+  const int64_t waves = waves_of(plan, query, facts);
   const int64_t rest =
-      ceil_div(blocks_of(plan, m, n) - waves * speed.resident * facts.multiprocessors,
+      ceil_div(blocks_of(plan, query) - waves * speed.resident * facts.multiprocessors,
                facts.multiprocessors);
   double time = speed.start_us + static_cast<double>(waves) * together(speed.resident) +
                 (rest > 0 ? together(rest) : 0.0);
   if (plan.slices > 1) {
-    time += speed.sum_start_us +
-            static_cast<double>((plan.slices + 1) * m * n) * sizeof(float) / (speed.sum_rate * 1e6);
+    time += speed.sum_start_us + static_cast<double>((plan.slices + 1) * query.m * query.n) *
+                                     sizeof(float) / (speed.sum_rate * 1e6);
+  }
+  if (kernel.k_major_only && query.trans_a == Transpose::kYes) {
+    time += transpose_microseconds(query.m * query.k);
+  }
+  if (kernel.k_major_only && query.trans_b == Transpose::kNo) {
+    time += transpose_microseconds(query.k * query.n);
   }
   return time;
 }
 
 }  // namespace
 
-TileExtents tile_extents(GemmTile tile) {
-  switch (tile) {
-    case GemmTile::kLarge:
-      return {128, 128};
-    case GemmTile::kMedium:
-      return {128, 64};
-    case GemmTile::kSmall:
-      break;
+GemmKernelFacts kernel_facts(GemmKernel kernel) {
+  switch (kernel) {
+    case GemmKernel::kSimt128x128:
+    case GemmKernel::kMma128x128:
+      return {128, 128, false};
+    case GemmKernel::kSimt128x64:
+    case GemmKernel::kMma128x64:
+      return {128, 64, false};
+    case GemmKernel::kSimt64x64:
+    case GemmKernel::kMma64x64:
+      return {64, 64, false};
+    case GemmKernel::kWgmma128x256:
+      return {128, 256, true};
+    case GemmKernel::kWgmma128x192:
+      return {128, 192, true};
+    case GemmKernel::kWgmma128x128:
+      return {128, 128, true};
+    case GemmKernel::kWgmma128x96:
+      return {128, 96, true};
+    case GemmKernel::kWgmma128x64:
+      return {128, 64, true};
   }
-  return {64, 64};
+  throw InternalError("a kernel of {}", static_cast<int>(kernel));
 }
 
-GemmPlan sliced_plan(GemmTile tile, int64_t k, int64_t slices) {
+std::span<const GemmKernel> kernels_for(const GemmQuery& query, Precision precision,
+                                        const CudaFacts& facts) {
+  if (precision == Precision::kFp32) {
+    return query.aligned ? std::span<const GemmKernel>(kSimt) : kSimtUnaligned;
+  }
+  if (!query.aligned) {
+    return kMmaUnaligned;
+  }
+  // A transposed copy has rows of its own, which must be aligned too.
+  const bool wgmma = facts.compute_capability == 90 && query.k % 4 == 0 && query.k > 0;
+  return std::span(kTensorCores).first(wgmma ? kTensorCores.size() : kPortable);
+}
+
+GemmPlan sliced_plan(GemmKernel kernel, int64_t k, int64_t slices) {
   if (slices <= 1 || k <= kSliceStep) {
-    return {tile, 1, k};
+    return {kernel, 1, k};
   }
   const int64_t depth = ceil_div(ceil_div(k, slices), kSliceStep) * kSliceStep;
-  return {tile, ceil_div(k, depth), depth};
+  return {kernel, ceil_div(k, depth), depth};
 }
 
-GemmPlan plan_gemm(int64_t m, int64_t n, int64_t k, Precision precision, const CudaFacts& facts) {
-  const std::array<TileSpeed, 3>& speeds = precision == Precision::kTf32 ? kTf32 : kFp32;
+GemmPlan plan_gemm(const GemmQuery& query, Precision precision, const CudaFacts& facts) {
   GemmPlan best;
   double best_time = std::numeric_limits<double>::infinity();
-  for (const GemmTile tile : {GemmTile::kLarge, GemmTile::kMedium, GemmTile::kSmall}) {
-    const TileSpeed& speed = speeds[static_cast<std::size_t>(tile)];
+  for (const GemmKernel kernel : kernels_for(query, precision, facts)) {
+    const bool slice = waves_of(sliced_plan(kernel, query.k, 1), query, facts) < kManyWaves;
     for (const int64_t slices : kSliceCounts) {
-      const GemmPlan plan = sliced_plan(tile, k, slices);
-      if (slices > 1 && waves_of(sliced_plan(tile, k, 1), m, n, speed, facts) >= kManyWaves) {
-        break;
-      }
-      const double time = microseconds(plan, m, n, speed, facts);
+      const GemmPlan plan = sliced_plan(kernel, query.k, slices);
+      const double time = microseconds(plan, query, facts);
       if (time < best_time) {
         best_time = time;
         best = plan;
+      }
+      if (!slice) {
+        break;
       }
     }
   }

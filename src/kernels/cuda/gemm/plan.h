@@ -1,39 +1,71 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 
 #include "core/device/cuda_device.h"
 #include "kernels/gemm.h"
 
 namespace lockstep {
 
-/// How much of c a block computes. Larger tiles read less for each product; smaller ones give every
-/// multiprocessor something to do.
-enum class GemmTile : uint8_t { kLarge, kMedium, kSmall };
-
-struct TileExtents {
-  int64_t m;
-  int64_t n;
+/// The kernels that a product can be computed by: a family, and how much of c a block computes.
+/// Larger tiles read less for each product; smaller ones give every multiprocessor something to do.
+enum class GemmKernel : uint8_t {
+  kSimt128x128,  ///< fp32
+  kSimt128x64,
+  kSimt64x64,
+  kMma128x128,  ///< TF32, mma.sync: any GPU from sm_80
+  kMma128x64,
+  kMma64x64,
+  kWgmma128x256,  ///< TF32, wgmma: sm_90, K-major operands of aligned rows
+  kWgmma128x192,
+  kWgmma128x128,
+  kWgmma128x96,
+  kWgmma128x64,
 };
-TileExtents tile_extents(GemmTile tile);
 
-/// How a product is computed: by which tile, and k in how many slices, whose sums are added in
-/// their order by a second kernel.
+/// What a plan is made from.
+struct GemmQuery {
+  int64_t m = 0;
+  int64_t n = 0;
+  int64_t k = 0;
+  Transpose trans_a = Transpose::kNo;
+  Transpose trans_b = Transpose::kNo;
+  bool aligned = true;  ///< every row of every operand starts at a multiple of 16 bytes
+};
+
+/// How a product is computed: by which kernel, and k in how many slices, whose sums are added in
+/// their order by a second kernel. Operands that the kernel cannot read as they lie are transposed
+/// into scratch memory first.
 struct GemmPlan {
-  GemmTile tile = GemmTile::kLarge;
+  GemmKernel kernel = GemmKernel::kSimt64x64;
   int64_t slices = 1;
   int64_t slice_depth = 0;  ///< of k; a multiple of 32 when there are several slices
 
   friend bool operator==(const GemmPlan&, const GemmPlan&) = default;
 };
 
+/// What a plan needs to know of a kernel.
+struct GemmKernelFacts {
+  int64_t tile_m;
+  int64_t tile_n;
+  bool k_major_only;  ///< reads no MN-major operand: a must not, b must be transposed
+};
+GemmKernelFacts kernel_facts(GemmKernel kernel);
+
+/// The kernels that can compute `query` on the GPU, in that precision.
+std::span<const GemmKernel> kernels_for(const GemmQuery& query, Precision precision,
+                                        const CudaFacts& facts);
+
 /// k in `slices` parts, or in fewer when that leaves one empty.
-GemmPlan sliced_plan(GemmTile tile, int64_t k, int64_t slices);
+GemmPlan sliced_plan(GemmKernel kernel, int64_t k, int64_t slices);
 
 /// The plan that the model of a multiprocessor's time in plan.cpp expects to be the fastest.
-GemmPlan plan_gemm(int64_t m, int64_t n, int64_t k, Precision precision, const CudaFacts& facts);
+GemmPlan plan_gemm(const GemmQuery& query, Precision precision, const CudaFacts& facts);
 
-/// gemm by a plan of the caller's choice, for tests and benches.
+GemmQuery query_of(const Gemm<CudaDevice>& problem);
+
+/// gemm by a plan of the caller's choice, for tests and benches; its kernel is one of kernels_for.
 void gemm_by_plan(CudaStream& stream, const Gemm<CudaDevice>& problem, const GemmPlan& plan);
 
 }  // namespace lockstep

@@ -24,19 +24,20 @@ FusedOutput<kFeatures> fused_output_of(const GemmLaunch& launch) {
           static_cast<int>(launch.plan.slice_depth)};
 }
 
+/// A kernel may use more than 48 KiB of shared memory only after it was told so.
+template <class Kernel>
+void allow_shared(Kernel* kernel, int bytes) {
+  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
+             "raising a kernel's shared memory");
+}
+
 /// Kernel::get<A, B, Store>() is the kernel of a tile of Kernel::Shape.
 template <class Kernel, Major kA, Major kB, class Store>
 void launch_kernel(CudaStream& stream, const GemmLaunch& launch, const Store& store) {
   using Shape = typename Kernel::Shape;
   const Gemm<CudaDevice>& problem = launch.problem;
   auto* kernel = Kernel::template get<kA, kB, Store>();
-  // Once for each kernel: the runtime remembers it.
-  [[maybe_unused]] static const bool allowed = [kernel] {
-    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    Shape::kSharedBytes),
-               "raising a kernel's shared memory");
-    return true;
-  }();
+  allow_shared(kernel, Shape::kSharedBytes);
   const dim3 grid(static_cast<unsigned>((problem.n + Shape::kBlockN - 1) / Shape::kBlockN),
                   static_cast<unsigned>((problem.m + Shape::kBlockM - 1) / Shape::kBlockM),
                   static_cast<unsigned>(launch.plan.slices));

@@ -5,7 +5,7 @@ namespace lockstep::cuda {
 namespace {
 
 struct Kernel {
-  using Shape = layout::SimtSmallTile;
+  using Shape = layout::SimtTile64x64;
   template <Major kA, Major kB, class Store>
   static auto* get() {
     return &gemm_simt_kernel<Shape, false, kA, kB, Store>;

@@ -16,7 +16,7 @@ namespace {
 
 using namespace cuda;
 
-using Shape = layout::MmaLargeTile;
+using Shape = layout::MmaTile128x128;
 
 struct MultistageMma {
   static constexpr int kTileM = Shape::kBlockM;

@@ -14,7 +14,7 @@ namespace {
 
 using namespace cuda;
 
-using Shape = layout::SimtLargeTile;
+using Shape = layout::SimtTile128x128;
 
 struct MultistageSimt {
   static constexpr int kTileM = Shape::kBlockM;

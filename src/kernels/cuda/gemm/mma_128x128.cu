@@ -5,7 +5,7 @@ namespace lockstep::cuda {
 namespace {
 
 struct Kernel {
-  using Shape = layout::MmaMediumTile;
+  using Shape = layout::MmaTile128x128;
   template <Major kA, Major kB, class Store>
   static auto* get() {
     return &gemm_mma_kernel<Shape, true, kA, kB, Store>;
@@ -14,7 +14,7 @@ struct Kernel {
 
 }  // namespace
 
-void launch_mma_medium(CudaStream& stream, const GemmLaunch& launch) {
+void launch_mma_128x128(CudaStream& stream, const GemmLaunch& launch) {
   launch_product<Kernel>(stream, launch);
 }
 

@@ -5,7 +5,7 @@ namespace lockstep::cuda {
 namespace {
 
 struct Kernel {
-  using Shape = layout::SimtLargeTile;
+  using Shape = layout::SimtTile128x64;
   template <Major kA, Major kB, class Store>
   static auto* get() {
     return &gemm_simt_kernel<Shape, true, kA, kB, Store>;
@@ -14,7 +14,7 @@ struct Kernel {
 
 }  // namespace
 
-void launch_simt_large(CudaStream& stream, const GemmLaunch& launch) {
+void launch_simt_128x64(CudaStream& stream, const GemmLaunch& launch) {
   launch_product<Kernel>(stream, launch);
 }
 

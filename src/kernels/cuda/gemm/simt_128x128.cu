@@ -1,20 +1,20 @@
-#include "kernels/cuda/gemm/mma.cuh"
 #include "kernels/cuda/gemm/product.cuh"
+#include "kernels/cuda/gemm/simt.cuh"
 
 namespace lockstep::cuda {
 namespace {
 
 struct Kernel {
-  using Shape = layout::MmaSmallTile;
+  using Shape = layout::SimtTile128x128;
   template <Major kA, Major kB, class Store>
   static auto* get() {
-    return &gemm_mma_kernel<Shape, true, kA, kB, Store>;
+    return &gemm_simt_kernel<Shape, true, kA, kB, Store>;
   }
 };
 
 }  // namespace
 
-void launch_mma_small(CudaStream& stream, const GemmLaunch& launch) {
+void launch_simt_128x128(CudaStream& stream, const GemmLaunch& launch) {
   launch_product<Kernel>(stream, launch);
 }
 

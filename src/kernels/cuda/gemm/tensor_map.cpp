@@ -1,0 +1,47 @@
+#include "kernels/cuda/gemm/tensor_map.h"
+
+#include <cuda_runtime_api.h>
+
+#include <array>
+
+#include "core/base/error.h"
+#include "core/device/cuda_error.h"
+
+namespace lockstep::cuda {
+namespace {
+
+// The driver's function, found at run time: nothing links the driver.
+decltype(&cuTensorMapEncodeTiled) encoder() {
+  void* function = nullptr;
+  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
+  check_cuda(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &function, 12000,
+                                              cudaEnableDefault, &result),
+             "looking for the driver's tensor maps");
+  if (result != cudaDriverEntryPointSuccess) {
+    throw UnsupportedError(
+        "the NVIDIA driver is too old: it has no tensor maps; install a newer one");
+  }
+  return reinterpret_cast<decltype(&cuTensorMapEncodeTiled)>(function);
+}
+
+}  // namespace
+
+CUtensorMap tf32_tensor_map(const float* data, int64_t rows, int64_t columns, int box_rows) {
+  static const auto encode = encoder();
+  CUtensorMap map;
+  const std::array<cuuint64_t, 2> sizes = {static_cast<cuuint64_t>(columns),
+                                           static_cast<cuuint64_t>(rows)};
+  const std::array<cuuint64_t, 1> row_bytes = {static_cast<cuuint64_t>(columns) * sizeof(float)};
+  const std::array<cuuint32_t, 2> box = {32, static_cast<cuuint32_t>(box_rows)};
+  const std::array<cuuint32_t, 2> element_steps = {1, 1};
+  const CUresult result =
+      encode(&map, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, 2, const_cast<float*>(data), sizes.data(),
+             row_bytes.data(), box.data(), element_steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
+             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  LOCKSTEP_CHECK(result == CUDA_SUCCESS, "code {} for a matrix of {} x {} at {}",
+                 static_cast<int>(result), rows, columns, static_cast<const void*>(data));
+  return map;
+}
+
+}  // namespace lockstep::cuda
