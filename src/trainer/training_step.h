@@ -11,6 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
+#include "core/data/data_loader.h"
 #include "core/device/buffer.h"
 #include "kernels/adamw.h"
 #include "trainer/overlap.h"

@@ -1,7 +1,7 @@
 #pragma once
 
 #include "kernels/cuda/gemm/product.cuh"
-#include "kernels/cuda/gemm/tensor_map.h"
+#include "kernels/cuda/gemm/tensor_map.cuh"
 #include "kernels/cuda/gemm/wgmma.cuh"
 #include "kernels/layout/tile_shape.h"
 
