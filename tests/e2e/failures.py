@@ -3,6 +3,7 @@ checkpoint is harmed."""
 
 import os
 import resource
+import shutil
 import subprocess
 import time
 
@@ -35,8 +36,8 @@ def children(pid):
         return [int(word) for word in file.read().split()]
 
 
-class FullDisk:
-    """A run whose rank 0 can write no file as large as a checkpoint's from the first checkpoint on."""
+class LongRun:
+    """A run that has saved its first checkpoint and goes on."""
 
     def __init__(self, folder, out):
         steps = ["--max-iters", "3000", "--eval-interval", "0", "--checkpoint-interval", "200", "--log-interval", "1000"]
@@ -45,12 +46,6 @@ class FullDisk:
         self.process = subprocess.Popen(folder.command(2, out, *steps), stdout=subprocess.DEVNULL,
                                         stderr=open(self.errors, "w"))
         self.wait(lambda: os.path.isdir(os.path.join(self.out, "step_00000200")), "the first checkpoint")
-        self.rank_0 = children(self.process.pid)[0]
-        self.limit(50_000)
-
-    def limit(self, size):
-        resource.prlimit(self.rank_0, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
-
     def wait(self, condition, what):
         end = time.monotonic() + LIMIT
         while not condition():
@@ -64,6 +59,18 @@ class FullDisk:
     def finished(self):
         self.process.wait(timeout=LIMIT)
         return Run(self.out, subprocess.CompletedProcess([], self.process.returncode, "", self.said()))
+
+
+class FullDisk(LongRun):
+    """Rank 0 can write no file as large as a checkpoint's from the first checkpoint on."""
+
+    def __init__(self, folder, out):
+        super().__init__(folder, out)
+        self.rank_0 = children(self.process.pid)[0]
+        self.limit(50_000)
+
+    def limit(self, size):
+        resource.prlimit(self.rank_0, resource.RLIMIT_FSIZE, (size, resource.RLIM_INFINITY))
 
 
 def disk_full_for_a_while(folder):
@@ -87,9 +94,19 @@ def disk_full_to_the_end(folder):
     expect("step_00003000" in again.checkpoints(), f"checkpoints {again.checkpoints()}")
 
 
+def folder_deleted_during_the_run(folder):
+    running = LongRun(folder, "out")
+    while os.path.exists(running.out):
+        shutil.rmtree(running.out, ignore_errors=True)
+    run = running.finished()
+    expect(run.code == IO, f"code {run.code}\n{run.stderr}")
+    expect("out is gone, deleted or unmounted" in run.stderr and "step 3000, save" in run.stderr, run.stderr)
+
+
 def folder_that_cannot_be_written(folder):
     run = folder.train(2, "out", "--out-dir", "/sys/lockstep", code=IO)
     expect(run.stderr.count("/sys/lockstep") == 1, f"not said once:\n{run.stderr}")
 
 
-main({f.__name__: f for f in (not_finite, disk_full_for_a_while, disk_full_to_the_end, folder_that_cannot_be_written)})
+main({f.__name__: f for f in (not_finite, disk_full_for_a_while, disk_full_to_the_end, folder_deleted_during_the_run,
+                              folder_that_cannot_be_written)})

@@ -181,6 +181,14 @@ fs::path CheckpointStore::save(const TrainingState& state,
     replaced = saving.publish(place);
     sync_directory(out_dir_);
   } catch (const IoError& error) {
+    std::error_code unknown;
+    if (!fs::exists(out_dir_, unknown) && !unknown) {
+      throw IoError(
+          "step {} could not be saved: {} is gone, deleted or unmounted, and the checkpoints in "
+          "it; "
+          "make it again and the next save can succeed",
+          state.step, out_dir_.string());
+    }
     const std::optional<int64_t> available = free_bytes(out_dir_);
     throw IoError(
         "step {} could not be saved: {} ({} bytes needed, {} free); older checkpoints "
