@@ -134,7 +134,7 @@ void adamw(CudaStream& stream, const AdamW<CudaDevice>& args) {
                                .v = args.v.data(),
                                .gradients = args.gradients.data(),
                                .step = args.step.data(),
-                               .decays = args.decays.data(),
+                               .decays = args.decays.empty() ? nullptr : args.decays.data(),
                                .size = size,
                                .beta1 = args.beta1,
                                .beta2 = args.beta2,

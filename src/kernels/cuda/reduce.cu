@@ -1,0 +1,139 @@
+// Sums over everything, in double and in a fixed order, and the sum of two buffers.
+
+#include <cuda_runtime.h>
+
+#include <algorithm>
+
+#include "core/device/cuda_error.h"
+#include "kernels/check_size.h"
+#include "kernels/cuda/ops.h"
+#include "kernels/cuda/pack.cuh"
+#include "kernels/cuda/warp_reduce.cuh"
+
+namespace lockstep {
+namespace cuda {
+namespace {
+
+constexpr int kThreads = 256;
+constexpr int kWarps = kThreads / 32;
+constexpr int kPacks = 4;              // of a thread at a time
+constexpr int64_t kMostBlocks = 1024;  // one partial sum for each thread of the last block
+
+struct Square {
+  static __device__ double of(float x) { return static_cast<double>(x) * static_cast<double>(x); }
+};
+struct Itself {
+  static __device__ double of(float x) { return static_cast<double>(x); }
+};
+
+template <class Term, int kWidth>
+__global__ void __launch_bounds__(kThreads)
+    partial_sums_kernel(double* partials, const float* x, int64_t size) {
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * kThreads * kWidth;
+  double sums[kPacks] = {};
+  for (int64_t at = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kWidth; at < size;
+       at += kPacks * stride) {
+    Pack<kWidth> packs[kPacks];
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      packs[i] = at + i * stride < size ? load_pack<kWidth>(x + at + i * stride) : Pack<kWidth>{};
+    }
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      for_each_lane<kWidth>([&](int j) { sums[i] += Term::of(packs[i][j]); });
+    }
+  }
+  const double total = block_sum<kWarps>((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  if (threadIdx.x == 0) {
+    partials[blockIdx.x] = total;
+  }
+}
+
+template <class Out>
+__global__ void __launch_bounds__(kMostBlocks)
+    last_sum_kernel(Out* out, const double* partials, int count, double scale) {
+  const int thread = static_cast<int>(threadIdx.x);
+  const double total = block_sum<kMostBlocks / 32>(thread < count ? partials[thread] : 0.0);
+  if (thread == 0) {
+    *out = static_cast<Out>(scale * total);
+  }
+}
+
+template <class Term, class Out>
+void sum_all(CudaStream& stream, Out* out, CudaView<const float> x, double scale) {
+  static_assert(kPacks == 4);
+  const int64_t size = x.size();
+  const CudaView<double> partials = stream.scratch<double>(kMostBlocks);
+  int64_t blocks = 0;
+  dispatch_width(size % 4 == 0 && all_aligned16(x.data()), [&](auto width) {
+    constexpr int kWidth = decltype(width)::value;
+    constexpr int64_t kBlock = kThreads * kWidth;
+    blocks = std::min((size + kBlock - 1) / kBlock, kMostBlocks);
+    if (blocks > 0) {
+      partial_sums_kernel<Term, kWidth>
+          <<<static_cast<unsigned>(blocks), kThreads, 0, stream.handle()>>>(partials.data(),
+                                                                            x.data(), size);
+      check_cuda(cudaGetLastError(), "launching a sum");
+    }
+  });
+  last_sum_kernel<<<1, kMostBlocks, 0, stream.handle()>>>(out, partials.data(),
+                                                          static_cast<int>(blocks), scale);
+  check_cuda(cudaGetLastError(), "launching a sum of partial sums");
+}
+
+template <int kWidth>
+__global__ void __launch_bounds__(kThreads)
+    add_into_kernel(float* to, const float* from, int64_t size) {
+  const int64_t first =
+      static_cast<int64_t>(blockIdx.x) * kThreads * kPacks * kWidth + threadIdx.x * kWidth;
+  Pack<kWidth> a[kPacks];
+  Pack<kWidth> b[kPacks];
+#pragma unroll
+  for (int i = 0; i < kPacks; ++i) {
+    const int64_t at = first + i * kThreads * kWidth;
+    if (at < size) {
+      a[i] = load_pack<kWidth>(to + at);
+      b[i] = load_pack<kWidth>(from + at);
+    }
+  }
+#pragma unroll
+  for (int i = 0; i < kPacks; ++i) {
+    const int64_t at = first + i * kThreads * kWidth;
+    if (at < size) {
+      for_each_lane<kWidth>([&](int j) { a[i][j] += b[i][j]; });
+      store_pack(to + at, a[i]);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace cuda
+
+void squared_norm(CudaStream& stream, const SquaredNorm<CudaDevice>& args) {
+  check_size("squared_norm: out", args.out.size(), 1);
+  cuda::sum_all<cuda::Square>(stream, args.out.data(), args.x, 1.0);
+}
+
+void sum(CudaStream& stream, const Sum<CudaDevice>& args) {
+  check_size("sum: out", args.out.size(), 1);
+  cuda::sum_all<cuda::Itself>(stream, args.out.data(), args.x, args.scale);
+}
+
+void add_into(CudaStream& stream, CudaView<float> to, CudaView<const float> from) {
+  check_size("add_into: from", from.size(), to.size());
+  const int64_t size = to.size();
+  if (size == 0) {
+    return;
+  }
+  const bool vectorized = size % 4 == 0 && cuda::all_aligned16(to.data(), from.data());
+  cuda::dispatch_width(vectorized, [&](auto width) {
+    constexpr int kWidth = decltype(width)::value;
+    constexpr int64_t kBlock = cuda::kThreads * cuda::kPacks * kWidth;
+    cuda::add_into_kernel<kWidth>
+        <<<static_cast<unsigned>((size + kBlock - 1) / kBlock), cuda::kThreads, 0,
+           stream.handle()>>>(to.data(), from.data(), size);
+  });
+  check_cuda(cudaGetLastError(), "launching a sum of buffers");
+}
+
+}  // namespace lockstep
