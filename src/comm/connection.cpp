@@ -88,8 +88,8 @@ class TimedSocket {
 };
 
 /// A connection that comes to this rank, until it is proven or dropped.
-struct Guest : TimedSocket {
-  Guest(tcp::socket socket, const GroupKey& key, const HandshakeTerms& terms)
+struct Inbound : TimedSocket {
+  Inbound(tcp::socket socket, const GroupKey& key, const HandshakeTerms& terms)
       : TimedSocket(std::move(socket)), handshake(key, terms) {}
 
   HandshakeServer handshake;
@@ -99,8 +99,8 @@ struct Guest : TimedSocket {
 };
 
 /// One attempt of this rank to connect to another.
-struct Visit : TimedSocket {
-  Visit(asio::io_context& io, const GroupKey& key, const HandshakeTerms& terms, size_t number)
+struct Outbound : TimedSocket {
+  Outbound(asio::io_context& io, const GroupKey& key, const HandshakeTerms& terms, size_t number)
       : TimedSocket(io), handshake(key, terms), rank(terms.server), attempt(number) {}
 
   HandshakeClient handshake;
@@ -111,9 +111,9 @@ struct Visit : TimedSocket {
 };
 
 /// Makes the connections of one rank, all at once on the calling thread.
-class Meeting {
+class Rendezvous {
  public:
-  Meeting(Bootstrap& bootstrap, const PeerTable& peers, const ConnectOptions& options)
+  Rendezvous(Bootstrap& bootstrap, const PeerTable& peers, const ConnectOptions& options)
       : bootstrap_(bootstrap),
         peers_(peers),
         options_(options),
@@ -133,7 +133,7 @@ class Meeting {
       accept_next(acceptor);
     }
     for (const int peer : options_.connect_to) {
-      visit(peer, 0);
+      try_connect(peer, 0);
     }
     while (!complete() && !deadline.passed()) {
       io_.run_one_until(deadline.end());
@@ -175,7 +175,7 @@ class Meeting {
 
   /// Spreads the addresses of all ranks and the key.
   void exchange() {
-    wire::Meeting mine;
+    wire::Rendezvous mine;
     for (const tcp::acceptor& acceptor : acceptors_) {
       const tcp::endpoint endpoint = acceptor.local_endpoint();
       mine.add_addresses(endpoint.address().to_string());
@@ -186,15 +186,15 @@ class Meeting {
       mine.set_key(key.bytes().data(), key.bytes().size());
     }
     for (const std::string& bytes : bootstrap_.all_gather(mine.SerializeAsString())) {
-      wire::Meeting meeting;
-      LOCKSTEP_CHECK(meeting.ParseFromString(bytes), "a rank's addresses cannot be read");
+      wire::Rendezvous theirs;
+      LOCKSTEP_CHECK(theirs.ParseFromString(bytes), "a rank's addresses cannot be read");
       std::vector<tcp::endpoint>& endpoints = endpoints_.emplace_back();
-      for (int i = 0; i < meeting.addresses_size(); ++i) {
-        endpoints.emplace_back(asio::ip::make_address(meeting.addresses(i)),
-                               static_cast<uint16_t>(meeting.ports(i)));
+      for (int i = 0; i < theirs.addresses_size(); ++i) {
+        endpoints.emplace_back(asio::ip::make_address(theirs.addresses(i)),
+                               static_cast<uint16_t>(theirs.ports(i)));
       }
-      if (!meeting.key().empty()) {
-        key_ = std::make_unique<GroupKey>(GroupKey::from_bytes(meeting.key()));
+      if (!theirs.key().empty()) {
+        key_ = std::make_unique<GroupKey>(GroupKey::from_bytes(theirs.key()));
       }
     }
     LOCKSTEP_CHECK(key_ != nullptr, "rank 0 sent no key");
@@ -203,7 +203,7 @@ class Meeting {
   /// A completion handler that goes on with `next`, or ends the session when its connection broke.
   template <class Session>
   auto then(std::shared_ptr<Session> session,
-            void (Meeting::*next)(const std::shared_ptr<Session>&)) {
+            void (Rendezvous::*next)(const std::shared_ptr<Session>&)) {
     return [this, session = std::move(session), next](const error_code& failed, size_t = 0) {
       if (failed) {
         drop(session, failed.message());
@@ -226,16 +226,17 @@ class Meeting {
         after_pause([this, &acceptor] { accept_next(acceptor); });
         return;
       }
-      receive(std::make_shared<Guest>(std::move(socket), *key_, terms(-1, bootstrap_.rank())));
+      receive(std::make_shared<Inbound>(std::move(socket), *key_, terms(-1, bootstrap_.rank())));
       accept_next(acceptor);
     });
   }
 
-  void receive(const std::shared_ptr<Guest>& guest) {
-    TimedSocket::limit(guest, kHandshakeLimit);
+  void receive(const std::shared_ptr<Inbound>& inbound) {
+    TimedSocket::limit(inbound, kHandshakeLimit);
     make_room();
-    half_open_.push_back(guest);
-    asio::async_read(guest->socket(), asio::buffer(guest->hello), then(guest, &Meeting::on_hello));
+    half_open_.push_back(inbound);
+    asio::async_read(inbound->socket(), asio::buffer(inbound->hello),
+                     then(inbound, &Rendezvous::on_hello));
   }
 
   /// Members of the group need milliseconds, so the oldest of too many is a stranger; a member that
@@ -250,96 +251,100 @@ class Meeting {
     }
   }
 
-  void on_hello(const std::shared_ptr<Guest>& guest) {
-    const std::optional<int> rank = guest->handshake.read(guest->hello);
+  void on_hello(const std::shared_ptr<Inbound>& inbound) {
+    const std::optional<int> rank = inbound->handshake.read(inbound->hello);
     if (rank) {
-      guest->rank = *rank;
-      asio::async_write(guest->socket(), asio::buffer(guest->handshake.challenge()),
-                        then(guest, &Meeting::on_challenge_sent));
+      inbound->rank = *rank;
+      asio::async_write(inbound->socket(), asio::buffer(inbound->handshake.challenge()),
+                        then(inbound, &Rendezvous::on_challenge_sent));
     }
   }
 
-  void on_challenge_sent(const std::shared_ptr<Guest>& guest) {
-    asio::async_read(guest->socket(), asio::buffer(guest->proof),
-                     then(guest, &Meeting::on_client_proof));
+  void on_challenge_sent(const std::shared_ptr<Inbound>& inbound) {
+    asio::async_read(inbound->socket(), asio::buffer(inbound->proof),
+                     then(inbound, &Rendezvous::on_client_proof));
   }
 
-  void on_client_proof(const std::shared_ptr<Guest>& guest) {
-    if (!guest->handshake.accepts(guest->proof)) {
+  void on_client_proof(const std::shared_ptr<Inbound>& inbound) {
+    if (!inbound->handshake.accepts(inbound->proof)) {
       return;
     }
-    if (!awaited_.contains(guest->rank)) {
+    if (!awaited_.contains(inbound->rank)) {
       log("refused a connection of rank {}, which is connected already or not expected",
-          guest->rank);
+          inbound->rank);
       return;
     }
-    guest->proof = guest->handshake.welcome();
-    asio::async_write(guest->socket(), asio::buffer(guest->proof),
-                      then(guest, &Meeting::on_welcomed));
+    inbound->proof = inbound->handshake.welcome();
+    asio::async_write(inbound->socket(), asio::buffer(inbound->proof),
+                      then(inbound, &Rendezvous::on_welcomed));
   }
 
-  void on_welcomed(const std::shared_ptr<Guest>& guest) {
-    if (awaited_.erase(guest->rank) != 0) {
-      made_.accepted.emplace(guest->rank, guest->release());
+  void on_welcomed(const std::shared_ptr<Inbound>& inbound) {
+    if (awaited_.erase(inbound->rank) != 0) {
+      made_.accepted.emplace(inbound->rank, inbound->release());
     }
   }
 
   /// A stranger, or a member that comes again: without a word.
-  void drop(const std::shared_ptr<Guest>& guest, const std::string& /*reason*/) { guest->close(); }
+  void drop(const std::shared_ptr<Inbound>& inbound, const std::string& /*reason*/) {
+    inbound->close();
+  }
 
   // --- the side that connects ---
 
-  void visit(int rank, size_t attempt) {
+  void try_connect(int rank, size_t attempt) {
     const std::vector<tcp::endpoint>& endpoints = endpoints_[static_cast<size_t>(rank)];
     LOCKSTEP_CHECK(!endpoints.empty(), "rank {} does not listen", rank);
-    const auto visit = std::make_shared<Visit>(io_, *key_, terms(bootstrap_.rank(), rank), attempt);
-    TimedSocket::limit(visit, kHandshakeLimit);
+    const auto outbound =
+        std::make_shared<Outbound>(io_, *key_, terms(bootstrap_.rank(), rank), attempt);
+    TimedSocket::limit(outbound, kHandshakeLimit);
     const tcp::endpoint& endpoint = endpoints[attempt % endpoints.size()];
-    visit->socket().open(endpoint.protocol());
+    outbound->socket().open(endpoint.protocol());
     if (endpoint.address().is_loopback()) {
-      avoid_pacing(visit->socket().native_handle());
+      avoid_pacing(outbound->socket().native_handle());
     }
-    visit->socket().async_connect(endpoint, then(visit, &Meeting::on_connected));
+    outbound->socket().async_connect(endpoint, then(outbound, &Rendezvous::on_connected));
   }
 
-  void on_connected(const std::shared_ptr<Visit>& visit) {
-    asio::async_write(visit->socket(), asio::buffer(visit->handshake.hello()),
-                      then(visit, &Meeting::on_hello_sent));
+  void on_connected(const std::shared_ptr<Outbound>& outbound) {
+    asio::async_write(outbound->socket(), asio::buffer(outbound->handshake.hello()),
+                      then(outbound, &Rendezvous::on_hello_sent));
   }
 
-  void on_hello_sent(const std::shared_ptr<Visit>& visit) {
-    asio::async_read(visit->socket(), asio::buffer(visit->challenge),
-                     then(visit, &Meeting::on_challenge));
+  void on_hello_sent(const std::shared_ptr<Outbound>& outbound) {
+    asio::async_read(outbound->socket(), asio::buffer(outbound->challenge),
+                     then(outbound, &Rendezvous::on_challenge));
   }
 
-  void on_challenge(const std::shared_ptr<Visit>& visit) {
-    visit->proof = visit->handshake.answer(visit->challenge);
-    asio::async_write(visit->socket(), asio::buffer(visit->proof),
-                      then(visit, &Meeting::on_proof_sent));
+  void on_challenge(const std::shared_ptr<Outbound>& outbound) {
+    outbound->proof = outbound->handshake.answer(outbound->challenge);
+    asio::async_write(outbound->socket(), asio::buffer(outbound->proof),
+                      then(outbound, &Rendezvous::on_proof_sent));
   }
 
-  void on_proof_sent(const std::shared_ptr<Visit>& visit) {
+  void on_proof_sent(const std::shared_ptr<Outbound>& outbound) {
     // From here on the server may count this connection as made: leaving it for another attempt
     // would leave the server with a dead one. It answers or closes within its own limit.
-    visit->lift_limit();
-    asio::async_read(visit->socket(), asio::buffer(visit->proof),
-                     then(visit, &Meeting::on_server_proof));
+    outbound->lift_limit();
+    asio::async_read(outbound->socket(), asio::buffer(outbound->proof),
+                     then(outbound, &Rendezvous::on_server_proof));
   }
 
-  void on_server_proof(const std::shared_ptr<Visit>& visit) {
-    if (visit->handshake.accepts(visit->proof)) {
-      unreached_.erase(visit->rank);
-      made_.connected.emplace(visit->rank, visit->release());
+  void on_server_proof(const std::shared_ptr<Outbound>& outbound) {
+    if (outbound->handshake.accepts(outbound->proof)) {
+      unreached_.erase(outbound->rank);
+      made_.connected.emplace(outbound->rank, outbound->release());
     } else {
-      drop(visit, "it could not prove that it belongs to this run");
+      drop(outbound, "it could not prove that it belongs to this run");
     }
   }
 
-  void drop(const std::shared_ptr<Visit>& visit, const std::string& reason) {
+  void drop(const std::shared_ptr<Outbound>& outbound, const std::string& reason) {
     last_failure_ = reason;
-    visit->close();
-    after_pause(
-        [this, rank = visit->rank, attempt = visit->attempt + 1] { this->visit(rank, attempt); });
+    outbound->close();
+    after_pause([this, rank = outbound->rank, attempt = outbound->attempt + 1] {
+      try_connect(rank, attempt);
+    });
   }
 
   std::string name(int rank) const { return rank_name(peers_[static_cast<size_t>(rank)]); }
@@ -380,7 +385,7 @@ class Meeting {
 
 Connections connect_ranks(Bootstrap& bootstrap, const PeerTable& peers,
                           const ConnectOptions& options) {
-  return Meeting(bootstrap, peers, options).connect();
+  return Rendezvous(bootstrap, peers, options).connect();
 }
 
 }  // namespace lockstep

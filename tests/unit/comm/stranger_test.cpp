@@ -38,10 +38,10 @@ class BesetBootstrap final : public Bootstrap {
   void barrier() override { real_.barrier(); }
   std::vector<std::string> all_gather(std::string_view bytes) override {
     std::vector<std::string> parts = real_.all_gather(bytes);
-    wire::Meeting meeting;
-    EXPECT_TRUE(meeting.ParseFromString(parts[0]));
-    EXPECT_EQ(meeting.addresses(0), "127.0.0.1");
-    attack_({static_cast<uint16_t>(meeting.ports(0)), meeting.key()});
+    wire::Rendezvous rendezvous;
+    EXPECT_TRUE(rendezvous.ParseFromString(parts[0]));
+    EXPECT_EQ(rendezvous.addresses(0), "127.0.0.1");
+    attack_({static_cast<uint16_t>(rendezvous.ports(0)), rendezvous.key()});
     return parts;
   }
 
@@ -98,7 +98,7 @@ HandshakeTerms claim(int rank) {
 }
 
 /// Three ranks meet at rank 0; `attack` comes after rank 1 has connected and before rank 2 does.
-/// Returns how long the meeting took without the attack itself.
+/// Returns how long that took without the attack itself.
 double meet_under(const std::function<void(const Known&)>& attack) {
   double attack_seconds = 0;
   double meeting_seconds = 0;
