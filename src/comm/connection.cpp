@@ -10,6 +10,8 @@
 #include <boost/asio/read.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
+#include <cerrno>
+#include <cstring>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -77,7 +79,7 @@ class TimedSocket {
     socket_.native_non_blocking(true);
     UniqueFd fd(socket_.release());
     if (::fcntl(fd.get(), F_SETFD, FD_CLOEXEC) != 0) {
-      throw IoError("cannot mark a socket close-on-exec");
+      throw IoError("cannot mark a socket close-on-exec: {}", std::strerror(errno));
     }
     return fd;
   }
@@ -164,7 +166,8 @@ class Rendezvous {
       acceptor.listen(asio::socket_base::max_listen_connections, failed);
     }
     if (failed) {
-      throw IoError("cannot listen on {}: {}", address, failed.message());
+      throw IoError("cannot listen on {}: {}; choose another address with --bind-address", address,
+                    failed.message());
     }
     if (bootstrap_.rank() == 0 && !endpoint.address().is_loopback()) {
       log("listens on {} port {} until all ranks are here", address,

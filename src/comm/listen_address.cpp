@@ -8,6 +8,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <memory>
 
 #include "core/base/error.h"
@@ -39,7 +41,7 @@ std::string numeric(const sockaddr* address) {
 std::vector<InterfaceAddress> host_addresses() {
   ifaddrs* first = nullptr;
   if (::getifaddrs(&first) != 0) {
-    throw IoError("cannot list the network interfaces of this host");
+    throw IoError("cannot list the network interfaces of this host: {}", std::strerror(errno));
   }
   const std::unique_ptr<ifaddrs, decltype(&::freeifaddrs)> owner(first, &::freeifaddrs);
   std::vector<InterfaceAddress> found;
@@ -76,13 +78,16 @@ std::vector<std::string> listen_addresses(const PeerTable& peers, const std::str
     }
   }
   if (chosen.empty()) {
-    throw UsageError("{}; the addresses of this host are {}",
-                     bind_address.empty()
-                         ? "no network interface is up on which other ranks could connect"
-                         : fmt::format("cannot listen on '{}': it is neither an address nor an "
-                                       "interface of this host that the other ranks can reach",
-                                       bind_address),
-                     fmt::join(known, ", "));
+    if (bind_address.empty()) {
+      throw UsageError(
+          "no {} interface of this host is up, so no rank can connect to this one; its "
+          "addresses are {}; bring one up (ip link set NAME up)",
+          one_host ? "loopback" : "network", fmt::join(known, ", "));
+    }
+    throw UsageError(
+        "--bind-address {}: neither an address nor an interface of this host that the other ranks "
+        "can reach; choose one of {}",
+        bind_address, fmt::join(known, ", "));
   }
   if (one_host && bind_address.empty()) {
     chosen.resize(1);

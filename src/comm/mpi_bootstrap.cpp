@@ -2,6 +2,7 @@
 
 #include <mpi.h>
 
+#include <array>
 #include <cstdlib>
 #include <limits>
 
@@ -12,7 +13,11 @@ namespace {
 
 void check_mpi(int code, const char* call) {
   if (code != MPI_SUCCESS) {
-    throw PeerLostError("{} failed with MPI error {}", call, code);
+    std::array<char, MPI_MAX_ERROR_STRING> text{};
+    int length = 0;
+    MPI_Error_string(code, text.data(), &length);
+    throw PeerLostError("{} failed: {}; what another rank or mpirun printed says why", call,
+                        text.data());
   }
 }
 
