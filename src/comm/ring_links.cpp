@@ -40,30 +40,31 @@ std::vector<bool> map_predecessors(Bootstrap& bootstrap, const ShmRegion* own, i
   return verdicts;
 }
 
-}  // namespace
+/// A rank and the two beside it in the ring.
+struct Neighbours {
+  Neighbours(const Bootstrap& bootstrap, const PeerTable& table)
+      : peers(table),
+        rank(bootstrap.rank()),
+        successor((rank + 1) % bootstrap.world_size()),
+        predecessor((rank + bootstrap.world_size() - 1) % bootstrap.world_size()) {}
 
-RingLinks connect_ring(Bootstrap& bootstrap, const PeerTable& peers,
-                       const CommunicatorOptions& options) {
-  const int world = bootstrap.world_size();
-  const int rank = bootstrap.rank();
-  RingLinks links;
-  if (world == 1) {
-    links.name = "none";
-    links.plain = CpuBuffer<float>(options.window_elements);
-    links.window = links.plain.view();
-    return links;
-  }
-  check_options(bootstrap, options);
-  const int successor = (rank + 1) % world;
-  const int predecessor = (rank + world - 1) % world;
-  const auto shares_host_with = [&](int other) {
+  bool shares_host_with(int other) const {
     return peers[static_cast<size_t>(other)].host_id == peers[static_cast<size_t>(rank)].host_id;
-  };
-  const auto path_to = [&](int other) {
+  }
+  SocketPath path_to(int other) const {
     return shares_host_with(other) ? SocketPath::kLoopback : SocketPath::kNetwork;
-  };
+  }
+
+  const PeerTable& peers;
+  int rank;
+  int successor;
+  int predecessor;
+};
+
+/// Memory that a neighbour can map, if one may want to.
+void make_window(const Neighbours& ring, const CommunicatorOptions& options, RingLinks& links) {
   if (options.transport != TransportChoice::kSocket &&
-      (shares_host_with(successor) || shares_host_with(predecessor))) {
+      (ring.shares_host_with(ring.successor) || ring.shares_host_with(ring.predecessor))) {
     auto own = std::make_shared<ShmRegion>(ShmRegion::create(options.window_elements));
     links.window = {own->window(), options.window_elements};
     links.shared = std::move(own);
@@ -71,18 +72,58 @@ RingLinks connect_ring(Bootstrap& bootstrap, const PeerTable& peers,
     links.plain = CpuBuffer<float>(options.window_elements);
     links.window = links.plain.view();
   }
+}
+
+/// The edges that are not there yet. Collective among all ranks: each takes part in the exchange of
+/// addresses.
+void connect_sockets(Bootstrap& bootstrap, const Neighbours& ring, const std::string& bind_address,
+                     RingLinks& links) {
+  ConnectOptions options;
+  options.purpose = Purpose::kRing;
+  options.bind_address = bind_address;
+  if (!links.send) {
+    options.connect_to = {ring.successor};
+  }
+  if (!links.recv) {
+    options.accept_from = {ring.predecessor};
+  }
+  Connections made = connect_ranks(bootstrap, ring.peers, options);
+  if (!links.send) {
+    links.send = make_socket_send_edge(std::move(made.connected.at(ring.successor)), links.window,
+                                       ring.path_to(ring.successor));
+  }
+  if (!links.recv) {
+    links.recv = make_socket_recv_edge(std::move(made.accepted.at(ring.predecessor)), links.window,
+                                       ring.path_to(ring.predecessor));
+  }
+}
+
+}  // namespace
+
+RingLinks connect_ring(Bootstrap& bootstrap, const PeerTable& peers,
+                       const CommunicatorOptions& options) {
+  RingLinks links;
+  if (bootstrap.world_size() == 1) {
+    links.name = "none";
+    links.plain = CpuBuffer<float>(options.window_elements);
+    links.window = links.plain.view();
+    return links;
+  }
+  check_options(bootstrap, options);
+  const Neighbours ring(bootstrap, peers);
+  make_window(ring, options, links);
   std::optional<ShmRegion> peer;
   const std::vector<bool> maps =
-      map_predecessors(bootstrap, links.shared.get(), predecessor, &peer);
+      map_predecessors(bootstrap, links.shared.get(), ring.predecessor, &peer);
   const std::vector<TransportKind> edges = select_transports(peers, options.transport, maps);
   links.name = transport_names(edges);
 
-  const bool send_shm = edges[static_cast<size_t>(rank)] == TransportKind::kShm;
-  const bool recv_shm = edges[static_cast<size_t>(predecessor)] == TransportKind::kShm;
-  const bool write_through = world == 2 && send_shm && recv_shm;
+  const bool send_shm = edges[static_cast<size_t>(ring.rank)] == TransportKind::kShm;
+  const bool recv_shm = edges[static_cast<size_t>(ring.predecessor)] == TransportKind::kShm;
+  const bool write_through = bootstrap.world_size() == 2 && send_shm && recv_shm;
   if (write_through) {
     links.pace.groups_ahead = 0;
-  } else if (world == 2 && !send_shm && !recv_shm) {
+  } else if (bootstrap.world_size() == 2 && !send_shm && !recv_shm) {
     links.pace.segment_elements = kSocketSegmentElements;
   }
   if (send_shm) {
@@ -92,25 +133,8 @@ RingLinks connect_ring(Bootstrap& bootstrap, const PeerTable& peers,
     links.recv = make_shm_recv_edge(
         links.shared, std::make_shared<const ShmRegion>(*std::move(peer)), write_through);
   }
-  ConnectOptions connect;
-  connect.purpose = Purpose::kRing;
-  connect.bind_address = options.bind_address;
-  if (!send_shm) {
-    connect.connect_to = {successor};
-  }
-  if (!recv_shm) {
-    connect.accept_from = {predecessor};
-  }
-  if (transport_names(edges) != "shm") {
-    Connections connections = connect_ranks(bootstrap, peers, connect);
-    if (!send_shm) {
-      links.send = make_socket_send_edge(std::move(connections.connected.at(successor)),
-                                         links.window, path_to(successor));
-    }
-    if (!recv_shm) {
-      links.recv = make_socket_recv_edge(std::move(connections.accepted.at(predecessor)),
-                                         links.window, path_to(predecessor));
-    }
+  if (links.name != "shm") {
+    connect_sockets(bootstrap, ring, options.bind_address, links);
   }
   return links;
 }

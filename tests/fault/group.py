@@ -1,6 +1,7 @@
 """A group of ranks under mpirun whose members can be killed and stopped one by one, for tests of what
 the others do. Any program may be a member; a test decides from its files and output when to strike."""
 
+import fnmatch
 import os
 import shutil
 import signal
@@ -29,6 +30,23 @@ def wait_until(condition, limit, what):
     while not condition():
         expect(time.monotonic() < end, f"{what}: not within {limit:g} s")
         time.sleep(0.005)
+
+
+def run_cases(cases, patterns):
+    """Runs the cases whose names match one of the patterns, or all; a line each. The exit code of the program."""
+    failed = False
+    for name, case in cases.items():
+        if not any(fnmatch.fnmatch(name, pattern) for pattern in patterns or ["*"]):
+            continue
+        start = time.monotonic()
+        try:
+            case()
+            result = "pass"
+        except Failure as failure:
+            failed = True
+            result = f"FAIL: {failure}"
+        print(f"{name:32} {time.monotonic() - start:5.1f} s  {result}", flush=True)
+    return 1 if failed else 0
 
 
 def state(pid):

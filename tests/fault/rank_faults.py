@@ -3,7 +3,6 @@ code, and exactly one of them prints who it was, where and in what.
 
 Usage: rank_faults.py PROGRAM [PATTERN...]   (a rank_program; the cases whose names match, else all)"""
 
-import fnmatch
 import os
 import re
 import shutil
@@ -13,7 +12,7 @@ import sys
 import tempfile
 import time
 
-from group import Failure, Group, alive, expect, wait_until
+from group import Group, alive, expect, run_cases, wait_until
 
 PROGRAM = sys.argv[1]
 HEARTBEAT = 0.2
@@ -209,20 +208,5 @@ CASES = {
 }
 
 
-def main():
-    patterns = sys.argv[2:] or ["*"]
-    failed = []
-    for name in [name for name in CASES if any(fnmatch.fnmatch(name, pattern) for pattern in patterns)]:
-        start = time.monotonic()
-        try:
-            CASES[name]()
-            result = "pass"
-        except Failure as failure:
-            failed.append(name)
-            result = f"FAIL: {failure}"
-        print(f"{name:32} {time.monotonic() - start:5.1f} s  {result}", flush=True)
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases(CASES, sys.argv[2:]))

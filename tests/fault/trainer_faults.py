@@ -1,7 +1,7 @@
 """What a training run does when one of its ranks is killed or stopped, in each phase: the others leave in time with the
 right code, and one of them prints one line that names the rank, the step and the phase.
 
-Usage: trainer_faults.py BIN [CASE...]   (BIN: the folder of the programs)"""
+Usage: trainer_faults.py BIN [PATTERN...]   (BIN: the folder of the programs)"""
 
 import glob
 import os
@@ -14,7 +14,7 @@ import sys
 import tempfile
 import time
 
-from group import Failure, Group, expect, wait_until
+from group import Group, expect, run_cases, wait_until
 
 BIN = sys.argv[1]
 PEER_LOST, TIMEOUT = 5, 6
@@ -185,23 +185,9 @@ def make_data(folder):
     return folder + "/data"
 
 
-def main():
-    failed = []
-    for name in sys.argv[2:] or CASES:
-        start = time.monotonic()
-        try:
-            CASES[name]()
-            result = "pass"
-        except Failure as failure:
-            failed.append(name)
-            result = f"FAIL: {failure}"
-        print(f"{name:32} {time.monotonic() - start:5.1f} s  {result}", flush=True)
-    return 1 if failed else 0
-
-
 FOLDER = tempfile.mkdtemp(prefix="lockstep-fault-data-")
 try:
     DATA = make_data(FOLDER)
-    sys.exit(main())
+    sys.exit(run_cases(CASES, sys.argv[2:]))
 finally:
     shutil.rmtree(FOLDER, ignore_errors=True)
