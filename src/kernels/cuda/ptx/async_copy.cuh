@@ -16,6 +16,11 @@ __device__ inline void copy16_async(uint32_t to, const float* from, int bytes) {
                : "memory");
 }
 
+/// All 16 bytes.
+__device__ inline void copy16_async(uint32_t to, const float* from) {
+  asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+
 /// The same for 4 bytes, for rows that no wider copy can start at.
 __device__ inline void copy4_async(uint32_t to, const float* from, int bytes) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes)

@@ -1,0 +1,112 @@
+#include "kernels/cuda/attention/attention.h"
+
+#include <limits>
+
+#include "core/base/error.h"
+#include "kernels/check_size.h"
+#include "kernels/cuda/attention/launchers.h"
+#include "kernels/cuda/ops.h"
+
+namespace lockstep {
+namespace {
+
+void check(const AttentionShape& shape, int64_t qkv, int64_t out, int64_t lse) {
+  const int64_t size = shape.batch * shape.time * shape.heads * shape.head_dim;
+  check_size("attention: qkv", qkv, 3 * size);
+  check_size("attention: out", out, size);
+  check_size("attention: lse", lse, shape.batch * shape.heads * shape.time);
+  LOCKSTEP_CHECK(shape.head_dim <= kMaxHeadDim, "heads of {} elements; at most {}", shape.head_dim,
+                 kMaxHeadDim);
+  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  LOCKSTEP_CHECK(shape.batch * shape.heads <= most && shape.time <= (int64_t{1} << 20),
+                 "{} sequences of {} positions, {} heads", shape.batch, shape.time, shape.heads);
+}
+
+bool empty(const AttentionShape& shape) {
+  return shape.batch == 0 || shape.time == 0 || shape.heads == 0 || shape.head_dim == 0;
+}
+
+int64_t square_bytes(const AttentionShape& shape) {
+  return shape.batch * shape.heads * shape.time * shape.time * static_cast<int64_t>(sizeof(float));
+}
+
+void check_kind(AttentionKind kind, const AttentionShape& shape) {
+  LOCKSTEP_CHECK(kind == AttentionKind::kUnfused || shape.head_dim <= kFlashHeadDim,
+                 "heads of {} elements; the flash kernels take {}", shape.head_dim, kFlashHeadDim);
+}
+
+}  // namespace
+
+AttentionKind attention_kind(Precision precision, int64_t head_dim) {
+  if (head_dim > kFlashHeadDim) {
+    return AttentionKind::kUnfused;
+  }
+  return precision == Precision::kTf32 ? AttentionKind::kFlashTf32 : AttentionKind::kFlashFp32;
+}
+
+void attention_forward(CudaStream& stream, AttentionKind kind,
+                       const AttentionForward<CudaDevice>& args) {
+  check(args.shape, args.qkv.size(), args.out.size(), args.lse.size());
+  check_kind(kind, args.shape);
+  if (empty(args.shape)) {
+    return;
+  }
+  switch (kind) {
+    case AttentionKind::kUnfused:
+      return cuda::unfused_forward(stream, args);
+    case AttentionKind::kFlashFp32:
+      return cuda::flash_fp32_forward(stream, args);
+    case AttentionKind::kFlashTf32:
+      return cuda::flash_tf32_forward(stream, args);
+  }
+}
+
+void attention_backward(CudaStream& stream, AttentionKind kind,
+                        const AttentionBackward<CudaDevice>& args) {
+  check(args.shape, args.qkv.size(), args.out.size(), args.lse.size());
+  check(args.shape, args.dqkv.size(), args.dout.size(), args.delta.size());
+  check_kind(kind, args.shape);
+  if (empty(args.shape)) {
+    return;
+  }
+  switch (kind) {
+    case AttentionKind::kUnfused:
+      return cuda::unfused_backward(stream, args);
+    case AttentionKind::kFlashFp32:
+      return cuda::flash_fp32_backward(stream, args);
+    case AttentionKind::kFlashTf32:
+      return cuda::flash_tf32_backward(stream, args);
+  }
+}
+
+int64_t attention_forward_scratch(AttentionKind kind, const AttentionShape& shape) {
+  return kind == AttentionKind::kUnfused ? square_bytes(shape) : 0;
+}
+
+int64_t attention_backward_scratch(AttentionKind kind, const AttentionShape& shape) {
+  return kind == AttentionKind::kUnfused ? 2 * square_bytes(shape) : 0;
+}
+
+void attention_forward(CudaStream& stream, const AttentionForward<CudaDevice>& args) {
+  attention_forward(stream, attention_kind(stream.precision(), args.shape.head_dim), args);
+}
+
+void attention_backward(CudaStream& stream, const AttentionBackward<CudaDevice>& args) {
+  attention_backward(stream, attention_kind(stream.precision(), args.shape.head_dim), args);
+}
+
+void attention_decode(CudaStream& stream, const AttentionDecode<CudaDevice>& args) {
+  const int64_t channels = args.heads * args.head_dim;
+  const int64_t size = (args.position + 1) * channels;
+  check_size("attention: qkv", args.qkv.size(), 3 * channels);
+  check_size("attention: out", args.out.size(), channels);
+  check_size("attention: k_cache", args.k_cache.size(), size);
+  check_size("attention: v_cache", args.v_cache.size(), size);
+  LOCKSTEP_CHECK(args.head_dim <= kMaxHeadDim, "heads of {} elements; at most {}", args.head_dim,
+                 kMaxHeadDim);
+  if (channels > 0) {
+    cuda::decode(stream, args);
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,300 @@
+#pragma once
+
+// The gradients of attention by tiles, with the probabilities computed again from lse: one kernel
+// for dq, where a block has queries and walks the keys, and one for dk and dv, where it has keys
+// and walks the queries. Seven products instead of five, but every sum is one lane's, in one order.
+
+#include <cuda_runtime.h>
+
+#include <cmath>
+
+#include "kernels/cuda/attention/flash_forward.cuh"
+#include "kernels/cuda/attention/head_tile.cuh"
+#include "kernels/cuda/attention/heads.cuh"
+#include "kernels/cuda/ptx/async_copy.cuh"
+#include "kernels/cuda/ptx/exp2.cuh"
+
+namespace lockstep::cuda {
+
+/// What a block and a warp of either kernel take on: `kOwn` rows of two matrices that it keeps,
+/// kOthers rows of two more at a time.
+template <class Products_, int kWarps_, int kResident_>
+struct BackwardShape {
+  using Products = Products_;
+  static constexpr int kWarps = kWarps_;
+  static constexpr int kThreads = 32 * kWarps_;
+  static constexpr int kResident = kResident_;
+  static constexpr int kOwn = kWarps_ * Products::kTileRows;
+  static constexpr int kOthers = Products::kTileColumns;
+  static constexpr int kOwnFloats = kOwn * Products::kHeadDim;
+  static constexpr int kTileFloats = kOthers * Products::kHeadDim;
+  static constexpr int kRowFloats = 2 * (kOwn > 2 * kOthers ? kOwn : 2 * kOthers);
+  static constexpr int kSharedBytes =
+      4 * (2 * kOwnFloats + 4 * kTileFloats + kWarps_ * Products::kScratchFloats + kRowFloats);
+};
+
+struct FlashBackward {
+  Heads heads;
+  float scale;
+  float* dqkv;
+  float* delta;
+  const float* dout;
+  const float* out;
+  const float* lse;
+  const float* qkv;
+};
+
+/// Row sums of dout * out for kRows rows from `first` on, by one warp: eight lanes a row.
+template <int kRows>
+__device__ void sum_delta(float* to, const FlashBackward& args, int head, int first) {
+  const Heads& heads = args.heads;
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  const int64_t offset = heads.offset(head);
+#pragma unroll 4
+  for (int row = lane / 8; row < kRows; row += 4) {
+    const int position = first + row;
+    float sum = 0;
+    if (position < heads.time) {
+      const int64_t at = offset + position * heads.stride();
+      if (heads.vectorized) {
+        for (int d = lane % 8 * 4; d < heads.head_dim; d += 32) {
+          const float4 a = *reinterpret_cast<const float4*>(args.dout + at + d);
+          const float4 b = *reinterpret_cast<const float4*>(args.out + at + d);
+          sum = fmaf(a.x, b.x, fmaf(a.y, b.y, fmaf(a.z, b.z, fmaf(a.w, b.w, sum))));
+        }
+      } else {
+        for (int d = lane % 8; d < heads.head_dim; d += 8) {
+          sum = fmaf(args.dout[at + d], args.out[at + d], sum);
+        }
+      }
+    }
+#pragma unroll
+    for (int mask = 1; mask < 8; mask *= 2) {
+      sum += __shfl_xor_sync(~0U, sum, mask);
+    }
+    if (lane % 8 == 0) {
+      to[row] = sum;
+      if (position < heads.time) {
+        args.delta[static_cast<int64_t>(head) * heads.time + position] = sum;
+      }
+    }
+  }
+}
+
+/// dq and delta.
+template <class Shape>
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
+    flash_dq_kernel(FlashBackward args) {
+  using Products = typename Shape::Products;
+  using Key = typename Products::Key;
+  constexpr int kHeadDim = Products::kHeadDim;
+  constexpr int kKeys = Shape::kOthers;
+  extern __shared__ __align__(128) float shared[];
+  float* const q_tile = shared;
+  float* const dout_tile = q_tile + Shape::kOwnFloats;
+  float* const ring = dout_tile + Shape::kOwnFloats;  // k, v; k, v
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  float* const scratch = ring + 4 * Shape::kTileFloats + warp * Products::kScratchFloats;
+  float* const deltas = ring + 4 * Shape::kTileFloats + Shape::kWarps * Products::kScratchFloats +
+                        warp * Products::kTileRows;
+
+  const Heads& heads = args.heads;
+  const int head = static_cast<int>(blockIdx.x);
+  const int q0 = static_cast<int>(gridDim.y - 1 - blockIdx.y) * Shape::kOwn;
+  const int first_query = q0 + warp * Products::kTileRows;
+  const int64_t stride = heads.packed_stride();
+  const float* q = args.qkv + heads.packed_offset(head);
+  const float* k = q + heads.channels();
+  const float* v = k + heads.channels();
+  const int keys = min(q0 + Shape::kOwn, heads.time);
+
+  const HeadTile<Key, kHeadDim, Shape::kOwn, Shape::kThreads> query_tile(heads, stride);
+  const HeadTile<Key, kHeadDim, Shape::kOwn, Shape::kThreads> dout_rows(heads, heads.stride());
+  const HeadTile<Key, kHeadDim, kKeys, Shape::kThreads> key_tile(heads, stride);
+  const auto fill_keys = [&](int slot, int key) {
+    float* to = ring + slot * 2 * Shape::kTileFloats;
+    key_tile.fill(to, k + key * stride, heads.time - key);
+    key_tile.fill(to + Shape::kTileFloats, v + key * stride, heads.time - key);
+  };
+  query_tile.fill(q_tile, q + q0 * stride, heads.time - q0);
+  dout_rows.fill(dout_tile, args.dout + heads.offset(head) + q0 * heads.stride(), heads.time - q0);
+  commit_copies();
+  fill_keys(0, 0);
+  commit_copies();
+  sum_delta<Products::kTileRows>(deltas, args, head, first_query);
+  __syncwarp();
+  float delta[Products::kRows];
+  float lse2[Products::kRows];
+#pragma unroll
+  for (int i = 0; i < Products::kRows; ++i) {
+    const int query = first_query + Products::row(i);
+    delta[i] = deltas[Products::row(i)];
+    lse2[i] = query < heads.time
+                  ? args.lse[static_cast<int64_t>(head) * heads.time + query] * kLog2E
+                  : INFINITY;
+  }
+  wait_copies<1>();
+  __syncthreads();
+  const int own = warp * Products::kTileRows * kHeadDim;
+  const typename Products::Left q_left(q_tile + own);
+  const typename Products::Left dout_left(dout_tile + own);
+
+  const float scale2 = args.scale * kLog2E;
+  typename Products::Sums sums = {};
+  int slot = 0;
+  for (int key = 0; key < keys; key += kKeys) {
+    wait_copies<0>();
+    __syncthreads();
+    if (key + kKeys < keys) {
+      fill_keys(slot ^ 1, key + kKeys);
+      commit_copies();
+    }
+    if (key < first_query + Products::kTileRows) {
+      const float* k_tile = ring + slot * 2 * Shape::kTileFloats;
+      typename Products::Scores s;
+      typename Products::Scores dp;
+      Products::scores(s, q_left, k_tile);
+      Products::scores(dp, dout_left, k_tile + Shape::kTileFloats);
+      const bool masked = key + kKeys > first_query + 1;
+#pragma unroll
+      for (int i = 0; i < Products::kRows; ++i) {
+#pragma unroll
+        for (int j = 0; j < Products::kColumns; ++j) {
+          const float p = exp2_approx(fmaf(s[i][j], scale2, -lse2[i]));
+          s[i][j] = p * (dp[i][j] - delta[i]);
+          if (masked && key + Products::column(j) > first_query + Products::row(i)) {
+            s[i][j] = 0;
+          }
+        }
+      }
+      Products::accumulate(sums, s, k_tile, scratch);
+    }
+    slot ^= 1;
+  }
+
+#pragma unroll
+  for (int i = 0; i < Products::kRows; ++i) {
+    const int query = first_query + Products::row(i);
+    if (query < heads.time) {
+      Products::scale_row(sums, i, args.scale);
+      float* dq = args.dqkv + heads.packed_offset(head) + query * stride;
+      Products::for_each4(sums, i, [&](int d, float4 value) { store_row4(dq, d, value, heads); });
+    }
+  }
+}
+
+/// dk and dv; reads what flash_dq_kernel left in delta. Scores are transposed: rows are keys.
+template <class Shape>
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
+    flash_dkv_kernel(FlashBackward args) {
+  using Products = typename Shape::Products;
+  using Key = typename Products::Key;
+  constexpr int kHeadDim = Products::kHeadDim;
+  constexpr int kQueries = Shape::kOthers;
+  extern __shared__ __align__(128) float shared[];
+  float* const k_tile = shared;
+  float* const v_tile = k_tile + Shape::kOwnFloats;
+  float* const ring = v_tile + Shape::kOwnFloats;  // q, dout; q, dout
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  float* const scratch = ring + 4 * Shape::kTileFloats + warp * Products::kScratchFloats;
+  float* const rows =  // lse, delta; lse, delta
+      ring + 4 * Shape::kTileFloats + Shape::kWarps * Products::kScratchFloats;
+
+  const Heads& heads = args.heads;
+  const int head = static_cast<int>(blockIdx.x);
+  const int k0 = static_cast<int>(blockIdx.y) * Shape::kOwn;
+  const int first_key = k0 + warp * Products::kTileRows;
+  const int64_t stride = heads.packed_stride();
+  const float* q = args.qkv + heads.packed_offset(head);
+  const float* k = q + heads.channels();
+  const float* v = k + heads.channels();
+  const float* dout = args.dout + heads.offset(head);
+  const int64_t row0 = static_cast<int64_t>(head) * heads.time;
+
+  const HeadTile<Key, kHeadDim, Shape::kOwn, Shape::kThreads> key_tile(heads, stride);
+  const HeadTile<Key, kHeadDim, kQueries, Shape::kThreads> query_rows(heads, stride);
+  const HeadTile<Key, kHeadDim, kQueries, Shape::kThreads> dout_rows(heads, heads.stride());
+  const auto fill_queries = [&](int slot, int query) {
+    float* to = ring + slot * 2 * Shape::kTileFloats;
+    query_rows.fill(to, q + query * stride, heads.time - query);
+    dout_rows.fill(to + Shape::kTileFloats, dout + query * heads.stride(), heads.time - query);
+    // Behind the last query there are zeros: neither they nor what is done with them matters.
+    for (int i = static_cast<int>(threadIdx.x); i < 2 * kQueries; i += Shape::kThreads) {
+      const int position = query + i % kQueries;
+      const float* from = i < kQueries ? args.lse : args.delta;
+      copy4_async(shared_address(rows + slot * 2 * kQueries + i), from + row0 + position,
+                  position < heads.time ? 4 : 0);
+    }
+  };
+  key_tile.fill(k_tile, k + k0 * stride, heads.time - k0);
+  key_tile.fill(v_tile, v + k0 * stride, heads.time - k0);
+  commit_copies();
+  const int start = k0 / kQueries * kQueries;
+  fill_queries(0, start);
+  commit_copies();
+  wait_copies<1>();
+  __syncthreads();
+  const int own = warp * Products::kTileRows * kHeadDim;
+  const typename Products::Left k_left(k_tile + own);
+  const typename Products::Left v_left(v_tile + own);
+
+  const float scale2 = args.scale * kLog2E;
+  typename Products::Sums dk = {};
+  typename Products::Sums dv = {};
+  int slot = 0;
+  for (int query = start; query < heads.time; query += kQueries) {
+    wait_copies<0>();
+    __syncthreads();
+    if (query + kQueries < heads.time) {
+      fill_queries(slot ^ 1, query + kQueries);
+      commit_copies();
+    }
+    if (query + kQueries > first_key) {
+      const float* q_tile = ring + slot * 2 * Shape::kTileFloats;
+      const float* dout_tile = q_tile + Shape::kTileFloats;
+      const float* lse = rows + slot * 2 * kQueries;
+      const float* delta = lse + kQueries;
+      typename Products::Scores p;
+      Products::scores(p, k_left, q_tile);
+      const bool masked = query < first_key + Products::kTileRows - 1;
+#pragma unroll
+      for (int j = 0; j < Products::kColumns; ++j) {
+        const float lse2 = lse[Products::column(j)] * kLog2E;
+#pragma unroll
+        for (int i = 0; i < Products::kRows; ++i) {
+          p[i][j] = exp2_approx(fmaf(p[i][j], scale2, -lse2));
+          if (masked && first_key + Products::row(i) > query + Products::column(j)) {
+            p[i][j] = 0;
+          }
+        }
+      }
+      Products::accumulate(dv, p, dout_tile, scratch);
+      typename Products::Scores dp;
+      Products::scores(dp, v_left, dout_tile);
+#pragma unroll
+      for (int j = 0; j < Products::kColumns; ++j) {
+        const float row_delta = delta[Products::column(j)];
+#pragma unroll
+        for (int i = 0; i < Products::kRows; ++i) {
+          p[i][j] *= dp[i][j] - row_delta;
+        }
+      }
+      Products::accumulate(dk, p, q_tile, scratch);
+    }
+    slot ^= 1;
+  }
+
+#pragma unroll
+  for (int i = 0; i < Products::kRows; ++i) {
+    const int key = first_key + Products::row(i);
+    if (key < heads.time) {
+      Products::scale_row(dk, i, args.scale);
+      float* to = args.dqkv + heads.packed_offset(head) + heads.channels() + key * stride;
+      Products::for_each4(dk, i, [&](int d, float4 value) { store_row4(to, d, value, heads); });
+      to += heads.channels();
+      Products::for_each4(dv, i, [&](int d, float4 value) { store_row4(to, d, value, heads); });
+    }
+  }
+}
+
+}  // namespace lockstep::cuda

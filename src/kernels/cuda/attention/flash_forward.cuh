@@ -1,0 +1,178 @@
+#pragma once
+
+// Attention by tiles with an online softmax (Dao et al., 2022; Milakov and Gimelshein, 2018). A
+// block has some queries of one head, whole rows to each warp, and walks the keys up to its last
+// query; two tiles of k and v are in shared memory, one being read while the next arrives.
+
+#include <cuda_runtime.h>
+
+#include <cmath>
+#include <numbers>
+
+#include "kernels/cuda/attention/head_tile.cuh"
+#include "kernels/cuda/attention/heads.cuh"
+#include "kernels/cuda/ptx/async_copy.cuh"
+#include "kernels/cuda/ptx/exp2.cuh"
+
+namespace lockstep::cuda {
+
+inline constexpr float kLog2E = std::numbers::log2e_v<float>;
+
+/// What a block and a warp of forward take on. Products: simt_products.cuh or mma_products.cuh.
+template <class Products_, int kWarps_, int kResident_>
+struct ForwardShape {
+  using Products = Products_;
+  static constexpr int kWarps = kWarps_;
+  static constexpr int kThreads = 32 * kWarps_;
+  static constexpr int kResident = kResident_;  ///< blocks that must fit a multiprocessor
+  static constexpr int kQueries = kWarps_ * Products::kTileRows;
+  static constexpr int kKeys = Products::kTileColumns;
+  static constexpr int kTileFloats = kKeys * Products::kHeadDim;
+  static constexpr int kSharedBytes =
+      4 * (kQueries * Products::kHeadDim + 4 * kTileFloats + kWarps_ * Products::kScratchFloats);
+};
+
+struct FlashForward {
+  Heads heads;
+  float scale;
+  float* out;
+  float* lse;
+  const float* qkv;
+};
+
+/// The running softmax of a lane's rows. The sum is of the lane's own columns until the end.
+template <class Products>
+struct OnlineSoftmax {
+  using Scores = typename Products::Scores;
+  float max[Products::kRows];
+  float sum[Products::kRows];
+
+  __device__ OnlineSoftmax() {
+#pragma unroll
+    for (int i = 0; i < Products::kRows; ++i) {
+      max[i] = -INFINITY;
+      sum[i] = 0;
+    }
+  }
+
+  /// Products q·k become the exponentials of what they lie below the row's maximum so far, and what
+  /// was summed before is scaled to it. scale2: of q·k, times log2(e).
+  __device__ void take(Scores& s, float scale2, typename Products::Sums& sums) {
+#pragma unroll
+    for (int i = 0; i < Products::kRows; ++i) {
+      float largest = s[i][0];
+#pragma unroll
+      for (int j = 1; j < Products::kColumns; ++j) {
+        largest = fmaxf(largest, s[i][j]);
+      }
+      largest = Products::reduce_row(largest, [](float a, float b) { return fmaxf(a, b); });
+      largest = fmaxf(largest, max[i]);
+      const float correction = exp2_approx((max[i] - largest) * scale2);
+      max[i] = largest;
+      sum[i] *= correction;
+      Products::scale_row(sums, i, correction);
+      const float offset = -largest * scale2;
+#pragma unroll
+      for (int j = 0; j < Products::kColumns; ++j) {
+        s[i][j] = exp2_approx(fmaf(s[i][j], scale2, offset));
+        sum[i] += s[i][j];
+      }
+    }
+  }
+
+  __device__ void reduce_sums() {
+#pragma unroll
+    for (int i = 0; i < Products::kRows; ++i) {
+      sum[i] = Products::reduce_row(sum[i], [](float a, float b) { return a + b; });
+    }
+  }
+};
+
+template <class Shape>
+__global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
+    flash_forward_kernel(FlashForward args) {
+  using Products = typename Shape::Products;
+  using Key = typename Products::Key;
+  constexpr int kHeadDim = Products::kHeadDim;
+  constexpr int kKeys = Shape::kKeys;
+  extern __shared__ __align__(128) float shared[];
+  float* const q_tile = shared;
+  float* const ring = q_tile + Shape::kQueries * kHeadDim;  // k, v; k, v
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  float* const scratch = ring + 4 * Shape::kTileFloats + warp * Products::kScratchFloats;
+
+  const Heads& heads = args.heads;
+  const int head = static_cast<int>(blockIdx.x);
+  // The longest rows first: what starts last is then short.
+  const int q0 = static_cast<int>(gridDim.y - 1 - blockIdx.y) * Shape::kQueries;
+  const int first_query = q0 + warp * Products::kTileRows;
+  const int64_t stride = heads.packed_stride();
+  const float* q = args.qkv + heads.packed_offset(head);
+  const float* k = q + heads.channels();
+  const float* v = k + heads.channels();
+  const int keys = min(q0 + Shape::kQueries, heads.time);
+
+  const HeadTile<Key, kHeadDim, Shape::kQueries, Shape::kThreads> query_tile(heads, stride);
+  const HeadTile<Key, kHeadDim, kKeys, Shape::kThreads> key_tile(heads, stride);
+  const auto fill_keys = [&](int slot, int key) {
+    float* to = ring + slot * 2 * Shape::kTileFloats;
+    key_tile.fill(to, k + key * stride, heads.time - key);
+    key_tile.fill(to + Shape::kTileFloats, v + key * stride, heads.time - key);
+  };
+  query_tile.fill(q_tile, q + q0 * stride, heads.time - q0);
+  commit_copies();
+  fill_keys(0, 0);
+  commit_copies();
+  wait_copies<1>();
+  __syncthreads();
+  const typename Products::Left left(q_tile + warp * Products::kTileRows * kHeadDim);
+
+  const float scale2 = args.scale * kLog2E;
+  OnlineSoftmax<Products> softmax;
+  typename Products::Sums sums = {};
+  int slot = 0;
+  for (int key = 0; key < keys; key += kKeys) {
+    wait_copies<0>();
+    __syncthreads();
+    if (key + kKeys < keys) {
+      fill_keys(slot ^ 1, key + kKeys);
+      commit_copies();
+    }
+    if (key < first_query + Products::kTileRows) {
+      const float* k_tile = ring + slot * 2 * Shape::kTileFloats;
+      typename Products::Scores s;
+      Products::scores(s, left, k_tile);
+      if (key + kKeys > first_query + 1) {
+#pragma unroll
+        for (int i = 0; i < Products::kRows; ++i) {
+#pragma unroll
+          for (int j = 0; j < Products::kColumns; ++j) {
+            if (key + Products::column(j) > first_query + Products::row(i)) {
+              s[i][j] = -INFINITY;
+            }
+          }
+        }
+      }
+      softmax.take(s, scale2, sums);
+      Products::accumulate(sums, s, k_tile + Shape::kTileFloats, scratch);
+    }
+    slot ^= 1;
+  }
+
+  softmax.reduce_sums();
+#pragma unroll
+  for (int i = 0; i < Products::kRows; ++i) {
+    const int query = first_query + Products::row(i);
+    if (query < heads.time) {
+      Products::scale_row(sums, i, 1.0F / softmax.sum[i]);
+      float* out = args.out + heads.offset(head) + query * heads.stride();
+      Products::for_each4(sums, i, [&](int d, float4 value) { store_row4(out, d, value, heads); });
+      if (Products::first_of_row()) {
+        args.lse[static_cast<int64_t>(head) * heads.time + query] =
+            softmax.max[i] * args.scale + logf(softmax.sum[i]);
+      }
+    }
+  }
+}
+
+}  // namespace lockstep::cuda
