@@ -31,9 +31,15 @@ void print(const StepFigures& f) {
   }
   if (f.comm.median > 0) {
     row("step, nothing sent", f.replica);
+    if (f.after.median > 0) {
+      row("step, sums after backward", f.after);
+    }
     row("collectives alone", f.comm);
     fmt::print("exposed communication {:.3f} ms = step - step with nothing sent\n",
                1e3 * f.exposed());
+    if (f.after.median > 0) {
+      fmt::print("without overlap {:.3f} ms\n", 1e3 * f.exposed_without_overlap());
+    }
   }
   fmt::print("memory {:.1f} MiB\n", static_cast<double>(f.memory_bytes) / (1 << 20));
   fmt::print("{:.0f} tok/s\n", static_cast<double>(f.tokens) / f.step.median);
@@ -51,14 +57,15 @@ std::string to_json(const StepBenchConfig& config, const StepFigures& f) {
   return fmt::format(
       R"({{"bench": "step_bench", "build": "{}", "transport": "{}", "device": "{}",
  "options": {{{}}},
- "steps": {}, {}, {}, {}, {}, {}, {}, {},
- "exposed_ms": {:.4f}, "tokens_per_second": {:.1f}, "reduced_bytes": {}}}
+ "steps": {}, {}, {}, {}, {}, {}, {}, {}, {},
+ "exposed_ms": {:.4f}, "exposed_without_overlap_ms": {:.4f}, "tokens_per_second": {:.1f},
+ "reduced_bytes": {}, "memory_bytes": {}}}
 )",
       build_id(), f.transport, f.device, options, config.steps * config.rounds, ms("step", f.step),
       ms("forward", f.forward), ms("backward", f.backward), ms("waited", f.waited),
-      ms("optimizer", f.optimizer), ms("replica", f.replica), ms("comm_alone", f.comm),
-      1e3 * f.exposed(), static_cast<double>(f.tokens) / f.step.median, f.reduced_bytes,
-      f.memory_bytes);
+      ms("optimizer", f.optimizer), ms("replica", f.replica), ms("after", f.after),
+      ms("comm_alone", f.comm), 1e3 * f.exposed(), 1e3 * f.exposed_without_overlap(),
+      static_cast<double>(f.tokens) / f.step.median, f.reduced_bytes, f.memory_bytes);
 }
 
 void run_bench(Bootstrap& bootstrap, const StepBenchConfig& config) {

@@ -39,9 +39,13 @@ struct StepFigures {
   Quantiles waited;  ///< for sums, behind backward
   Quantiles optimizer;
   Quantiles replica;  ///< a step with nothing sent
+  Quantiles after;    ///< a step with all sums after backward, where `step` overlaps them; else 0
   Quantiles comm;     ///< the collectives with nothing computed
 
   double exposed() const { return step.median - replica.median; }
+  double exposed_without_overlap() const {
+    return (after.median > 0 ? after.median : step.median) - replica.median;
+  }
 };
 
 /// Measures and reports on the CPU or on this rank's GPU. Collective.

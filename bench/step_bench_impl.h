@@ -71,11 +71,12 @@ class StepBench {
         batch_(random_batch(plan_.batch_size * model_.block_size, model_.vocab_size,
                             static_cast<uint64_t>(group.rank()))) {}
 
-  /// Blocks of real steps and of steps with nothing sent take turns, so that a change of the
-  /// machine's pace hits both.
+  /// Blocks of real steps, of steps with nothing sent and of steps without overlap take turns, so
+  /// that a change of the machine's pace hits all.
   StepFigures measure() {
     std::vector<StepResult> real;
     std::vector<StepResult> alone;
+    std::vector<StepResult> after;
     std::vector<double> comm;
     const Reduction reduction =
         config_.train.overlap ? Reduction::kOverlapped : Reduction::kAfterBackward;
@@ -83,6 +84,9 @@ class StepBench {
       run_block(reduction, real);
       if (group_.world_size() > 1) {
         run_block(Reduction::kNone, alone);
+        if (config_.train.overlap) {
+          run_block(Reduction::kAfterBackward, after);
+        }
         run_collectives(comm);
       }
     }
@@ -95,6 +99,9 @@ class StepBench {
     figures.replica = figures.step;
     if (group_.world_size() > 1) {
       figures.replica = quantiles_of(alone, [](const StepResult& r) { return r.seconds; });
+      if (config_.train.overlap) {
+        figures.after = quantiles_of(after, [](const StepResult& r) { return r.seconds; });
+      }
       figures.comm = slowest(group_.bootstrap, quantiles(std::move(comm)));
     }
     figures.memory_bytes = memory_used(stream_);
