@@ -10,6 +10,7 @@
 #include <span>
 #include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
@@ -39,43 +40,21 @@ struct Options {
   int64_t threads = 0;
 };
 
-using Ranges = std::map<std::string, Range>;
-
-// The files decide what is there: a manifest could claim a model of any size.
-void check_tensors(const CheckpointReader& checkpoint, Ranges expected) {
-  for (const CheckpointReader::TensorInfo& tensor : checkpoint.tensors()) {
-    const auto found = expected.find(tensor.name);
-    if (found == expected.end()) {
-      continue;
-    }
-    if (found->second.size() != tensor.elements) {
-      throw CorruptError("{}: tensor {} has {} elements, not {}", checkpoint.path().string(),
-                         tensor.name, tensor.elements, found->second.size());
-    }
-    expected.erase(found);
-  }
-  if (!expected.empty()) {
-    throw CorruptError("{}: tensor {} is missing", checkpoint.path().string(),
-                       expected.begin()->first);
-  }
-}
-
 CpuBuffer<float> load_parameters(const CheckpointReader& checkpoint) {
+  constexpr std::string_view kPrefix = "parameters/";
   const ParamTable table(checkpoint.state().model);
-  Ranges ranges;
+  std::map<std::string, int64_t> elements;
   for (const ParamSpec& spec : table.specs()) {
-    ranges["parameters/" + spec.name] = spec.range;
+    elements[std::string(kPrefix) + spec.name] = spec.range.size();
   }
-  check_tensors(checkpoint, ranges);
+  checkpoint.check_tensors(kPrefix, elements);
   CpuBuffer<float> arena(table.arena_size());
-  checkpoint.read([&](const CheckpointReader::TensorInfo& tensor) -> std::span<float> {
-    const auto found = ranges.find(tensor.name);
-    if (found == ranges.end()) {
-      return {};
-    }
-    const Range range = found->second;
-    return {arena.view().data() + range.begin, static_cast<size_t>(range.size())};
-  });
+  std::map<std::string, std::span<float>> memory;
+  for (const ParamSpec& spec : table.specs()) {
+    const CpuView<float> view = arena.view().subview(spec.range);
+    memory[std::string(kPrefix) + spec.name] = {view.data(), static_cast<size_t>(view.size())};
+  }
+  checkpoint.load(kPrefix, memory);
   return arena;
 }
 

@@ -54,33 +54,16 @@ class HostState {
     return tensors;
   }
 
-  /// Fills every tensor from a checkpoint. Throws CorruptError when one is missing or of another
-  /// size.
+  /// Fills every tensor from a checkpoint. Throws CorruptError when it does not hold exactly these.
   void read(const CheckpointReader& checkpoint) {
-    std::map<std::string, std::span<float>> missing;
+    std::map<std::string, std::span<float>> memory;
     for (auto& [prefix, arena] : arenas_) {
       for (const ParamSpec& spec : replica_->model().table().specs()) {
-        missing[prefix + spec.name] = arena.subspan(static_cast<size_t>(spec.range.begin),
-                                                    static_cast<size_t>(spec.range.size()));
+        memory[prefix + spec.name] = arena.subspan(static_cast<size_t>(spec.range.begin),
+                                                   static_cast<size_t>(spec.range.size()));
       }
     }
-    checkpoint.read([&](const CheckpointReader::TensorInfo& tensor) -> std::span<float> {
-      const auto found = missing.find(tensor.name);
-      if (found == missing.end()) {
-        return {};
-      }
-      const std::span<float> memory = found->second;
-      if (static_cast<int64_t>(memory.size()) != tensor.elements) {
-        throw CorruptError("{}: tensor {} has {} elements, not {}", checkpoint.path().string(),
-                           tensor.name, tensor.elements, memory.size());
-      }
-      missing.erase(found);
-      return memory;
-    });
-    if (!missing.empty()) {
-      throw CorruptError("{}: tensor {} is missing", checkpoint.path().string(),
-                         missing.begin()->first);
-    }
+    checkpoint.load("", memory);
   }
 
   /// Puts the arenas where the replica computes.

@@ -62,6 +62,40 @@ void CheckpointReader::read(const std::function<std::span<float>(const TensorInf
   }
 }
 
+void CheckpointReader::check_tensors(std::string_view prefix,
+                                     const std::map<std::string, int64_t>& elements) const {
+  std::map<std::string, int64_t> missing = elements;
+  for (const TensorInfo& tensor : tensors_) {
+    if (!tensor.name.starts_with(prefix)) {
+      continue;
+    }
+    const auto expected = missing.extract(tensor.name);
+    if (expected.empty()) {
+      throw CorruptError("{}: tensor {} is none of this model", path_.string(), tensor.name);
+    }
+    if (expected.mapped() != tensor.elements) {
+      throw CorruptError("{}: tensor {} has {} elements, not {}", path_.string(), tensor.name,
+                         tensor.elements, expected.mapped());
+    }
+  }
+  if (!missing.empty()) {
+    throw CorruptError("{}: tensor {} is missing", path_.string(), missing.begin()->first);
+  }
+}
+
+void CheckpointReader::load(std::string_view prefix,
+                            const std::map<std::string, std::span<float>>& memory) const {
+  std::map<std::string, int64_t> elements;
+  for (const auto& [name, span] : memory) {
+    elements[name] = static_cast<int64_t>(span.size());
+  }
+  check_tensors(prefix, elements);
+  read([&memory](const TensorInfo& tensor) {
+    const auto found = memory.find(tensor.name);
+    return found == memory.end() ? std::span<float>() : found->second;
+  });
+}
+
 std::vector<float> CheckpointReader::read_tensor(size_t index) const {
   std::vector<float> data(static_cast<size_t>(tensors_[index].elements));
   TensorFileReader(path_, *manifest_).read(index, data);

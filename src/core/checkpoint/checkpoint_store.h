@@ -3,9 +3,12 @@
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/base/file.h"
@@ -68,6 +71,15 @@ class CheckpointReader {
   /// floats that it is read into (empty = skip, its bytes are not touched), and checks every
   /// chunk's CRC. Throws CorruptError naming tensor, file and offset.
   void read(const std::function<std::span<float>(const TensorInfo&)>& into) const;
+
+  /// Throws CorruptError that names a tensor unless those whose names begin with `prefix` are
+  /// exactly the ones of `elements`, with as many elements. The files decide what is there: ask
+  /// before memory is allocated for a model that a manifest claims.
+  void check_tensors(std::string_view prefix, const std::map<std::string, int64_t>& elements) const;
+
+  /// Fills each tensor of `memory` by name, and only those, after check_tensors of their sizes.
+  /// Throws as read does.
+  void load(std::string_view prefix, const std::map<std::string, std::span<float>>& memory) const;
 
   /// The tensor at a place of tensors(), read and checked alike.
   std::vector<float> read_tensor(size_t index) const;

@@ -104,5 +104,51 @@ TEST_F(RoundTrip, RefusesToSaveWhatItCouldNotRead) {
   EXPECT_FALSE(store.newest());
 }
 
+/// The tensors of one arena: memory for each, and what load says of a checkpoint of `saved`.
+class Loading : public CheckpointTest {
+ protected:
+  std::string load(std::string_view prefix) {
+    std::map<std::string, std::span<float>> memory;
+    for (auto& [name, data] : wanted_) {
+      memory[name] = data;
+    }
+    CheckpointStore store(folder(), 1);
+    const CheckpointReader reader(store.save(small_state(1), saved_.named()));
+    try {
+      reader.load(prefix, memory);
+    } catch (const CorruptError& error) {
+      return std::string(error.what()).substr(reader.path().string().size());
+    }
+    return "loaded";
+  }
+
+  OwnedTensors saved_ = small_tensors(3);
+  std::map<std::string, std::vector<float>> wanted_ = {{"parameters/wte", std::vector<float>(35)},
+                                                       {"parameters/ln_f", std::vector<float>(5)}};
+};
+
+TEST_F(Loading, FillsByNameAndLeavesOtherPrefixesAlone) {
+  EXPECT_EQ(load("parameters/"), "loaded");
+  EXPECT_EQ(wanted_["parameters/wte"], saved_.data(0));
+  EXPECT_EQ(wanted_["parameters/ln_f"], saved_.data(1));
+}
+
+TEST_F(Loading, NamesTheTensorThatIsTooMuch) {
+  EXPECT_EQ(load(""), ": tensor adam_m/wte is none of this model");
+  wanted_.erase("parameters/ln_f");
+  EXPECT_EQ(load("parameters/"), ": tensor parameters/ln_f is none of this model");
+}
+
+TEST_F(Loading, NamesTheTensorThatIsMissing) {
+  wanted_["parameters/wpe"].resize(3);
+  EXPECT_EQ(load("parameters/"), ": tensor parameters/wpe is missing");
+}
+
+TEST_F(Loading, NamesTheTensorOfAnotherSizeAndReadsNothing) {
+  wanted_["parameters/ln_f"].resize(6);
+  EXPECT_EQ(load("parameters/"), ": tensor parameters/ln_f has 5 elements, not 6");
+  EXPECT_EQ(wanted_["parameters/wte"], std::vector<float>(35));
+}
+
 }  // namespace
 }  // namespace lockstep
