@@ -89,7 +89,10 @@ Tokenizer Tokenizer::parse(std::string_view json, const std::string& where) {
   const auto status = google::protobuf::util::JsonStringToMessage(
       google::protobuf::StringPiece(json.data(), json.size()), &vocabulary);
   if (!status.ok()) {
-    throw CorruptError("{}: not a vocabulary: {}", where, status.message().ToString());
+    // The parser's message goes on with a picture of the place, over several lines.
+    const std::string message = status.message().ToString();
+    throw CorruptError("{}: not a vocabulary ({}); run tokenize again", where,
+                       message.substr(0, message.find_first_of(".\n")));
   }
   if (vocabulary.format() != kFormat) {
     throw CorruptError("{}: not a vocabulary: its \"format\" is '{}', not '{}'", where,

@@ -106,6 +106,8 @@ TEST(Tokenizer, RefusesADamagedVocabulary) {
   const std::pair<const char*, const char*> cases[] = {
       {"", "x.json: not a vocabulary"},
       {"{", "x.json: not a vocabulary"},
+      {R"({"format":"lockstep-vocabulary","version":1,"kind":"char","symbols":["a","b)",
+       "x.json: not a vocabulary (Closing quote expected in string); run tokenize again"},
       {"[]", "x.json: not a vocabulary"},
       {R"({"a": 1})", "x.json: not a vocabulary"},
       {R"({"format": "lockstep-vocabulary", "version": "one"})", "x.json: not a vocabulary"},
