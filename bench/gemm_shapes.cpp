@@ -1,30 +1,8 @@
 #include "gemm_shapes.h"
 
-#include "core/base/error.h"
+#include "bench_model.h"
 
 namespace lockstep {
-namespace {
-
-struct ModelSize {
-  int64_t rows;  // tokens of a rank's micro-batch
-  int64_t width;
-  int64_t padded_vocab;
-};
-
-ModelSize model_size(std::string_view model) {
-  if (model == "char-cpu") {
-    return {int64_t{6} * 64, 128, 80};
-  }
-  if (model == "char") {
-    return {int64_t{16} * 256, 384, 80};
-  }
-  if (model == "124m") {
-    return {int64_t{4} * 1024, 768, 50272};
-  }
-  throw UsageError("--model {}: the models are char-cpu, char and 124m", model);
-}
-
-}  // namespace
 
 std::string GemmShape::transposes() const {
   return std::string(trans_a == Transpose::kYes ? "T" : "N") +
@@ -32,7 +10,9 @@ std::string GemmShape::transposes() const {
 }
 
 std::vector<GemmShape> model_gemm_shapes(std::string_view model) {
-  const auto [rows, width, vocab] = model_size(model);
+  const BenchModel shape = bench_model(model);
+  const int64_t rows = shape.tokens();
+  const int64_t width = shape.config.n_embd;
   struct Linear {
     std::string name;
     int64_t in;
@@ -42,7 +22,7 @@ std::vector<GemmShape> model_gemm_shapes(std::string_view model) {
   for (const auto& [name, in, out] :
        {Linear{"qkv", width, 3 * width}, Linear{"attn proj", width, width},
         Linear{"fc", width, 4 * width}, Linear{"fc proj", 4 * width, width},
-        Linear{"head", width, vocab}}) {
+        Linear{"head", width, shape.config.padded_vocab()}}) {
     shapes.push_back({name + " forward", rows, out, in, Transpose::kNo, Transpose::kYes});
     shapes.push_back({name + " dX", rows, in, out, Transpose::kNo, Transpose::kNo});
     shapes.push_back({name + " dW", out, in, rows, Transpose::kYes, Transpose::kNo});

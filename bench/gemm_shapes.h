@@ -26,8 +26,7 @@ struct GemmShape {
 };
 
 /// Every product of one layer and of the output head, of forward (NT) and of both gradients (input:
-/// NN, weight: TN), for one micro-step of one rank. `model` is "char-cpu" (nanoGPT's CPU recipe,
-/// two ranks), "char" or "124m" (GPT-2). Throws UsageError for another word.
+/// NN, weight: TN), for one micro-step of one rank of a bench_model.
 std::vector<GemmShape> model_gemm_shapes(std::string_view model);
 
 /// The shape in each of the named cases: NN, NT, TN, TT or all.

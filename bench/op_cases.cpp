@@ -4,9 +4,10 @@
 
 #include <memory>
 
-#include "core/base/error.h"
 #include "core/base/random.h"
+#include "core/model/param_table.h"
 #include "kernels/adamw.h"
+#include "kernels/attention.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/embedding.h"
 #include "kernels/layernorm.h"
@@ -45,11 +46,12 @@ std::string rows_by_columns(int64_t rows, int64_t columns) {
 
 class CaseList {
  public:
-  CaseList(const OpBenchModel& model, int threads) : model_(model), stream_(threads) {}
+  CaseList(const BenchModel& model, int threads)
+      : model_(model), config_(model.config), stream_(threads) {}
 
   void layernorm() {
-    const int64_t rows = model_.rows();
-    const int64_t channels = model_.channels();
+    const int64_t rows = model_.tokens();
+    const int64_t channels = config_.n_embd;
     const int64_t size = rows * channels;
     const Floats x = normal(size, 1);
     const Floats dy = normal(size, 2);
@@ -58,7 +60,7 @@ class CaseList {
     const Floats beta = normal(channels, 5);
     const Floats mean = normal(rows, 6);
     const Floats rstd = normal(rows, 7);
-    add("layernorm forward", rows_by_columns(rows, channels), 2 * size, 0, 2 * model_.layers + 1,
+    add("layernorm forward", rows_by_columns(rows, channels), 2 * size, 0, 2 * config_.n_layer + 1,
         [=](CpuStream& stream) {
           layernorm_forward(stream, {.rows = rows,
                                      .channels = channels,
@@ -71,7 +73,7 @@ class CaseList {
         });
     const Floats dgamma = normal(channels, 8);
     const Floats dbeta = normal(channels, 9);
-    add("layernorm backward", rows_by_columns(rows, channels), 4 * size, 0, 2 * model_.layers + 1,
+    add("layernorm backward", rows_by_columns(rows, channels), 4 * size, 0, 2 * config_.n_layer + 1,
         [=](CpuStream& stream) {
           layernorm_backward(stream, {.rows = rows,
                                       .channels = channels,
@@ -87,8 +89,11 @@ class CaseList {
   }
 
   void attention() {
-    const AttentionShape shape = model_.attention;
-    const int64_t size = model_.rows() * model_.channels();
+    const AttentionShape shape = {.batch = model_.batch,
+                                  .time = config_.block_size,
+                                  .heads = config_.n_head,
+                                  .head_dim = config_.head_dim()};
+    const int64_t size = model_.tokens() * config_.n_embd;
     const int64_t heads = shape.batch * shape.heads;
     const int64_t pairs = heads * shape.time * (shape.time + 1) / 2;  // of a query and a key
     const Floats qkv = normal(3 * size, 1);
@@ -102,12 +107,12 @@ class CaseList {
     const AttentionForward<CpuDevice> forward = {
         .shape = shape, .out = at(out), .lse = at(lse), .qkv = at(qkv)};
     attention_forward(stream_, forward);  // backward needs its results
-    add("attention forward", name, 4 * size, 4 * shape.head_dim * pairs, model_.layers,
+    add("attention forward", name, 4 * size, 4 * shape.head_dim * pairs, config_.n_layer,
         [=](CpuStream& stream) {
           attention_forward(stream,
                             {.shape = shape, .out = at(out), .lse = at(lse), .qkv = at(qkv)});
         });
-    add("attention backward", name, 8 * size, 10 * shape.head_dim * pairs, model_.layers,
+    add("attention backward", name, 8 * size, 10 * shape.head_dim * pairs, config_.n_layer,
         [=](CpuStream& stream) {
           attention_backward(stream, {.shape = shape,
                                       .dqkv = at(dqkv),
@@ -120,9 +125,9 @@ class CaseList {
   }
 
   void cross_entropy() {
-    const int64_t rows = model_.rows();
-    const int64_t vocabulary = model_.vocabulary;
-    const int64_t columns = model_.padded_vocabulary;
+    const int64_t rows = model_.tokens();
+    const int64_t vocabulary = config_.vocab_size;
+    const int64_t columns = config_.padded_vocab();
     const Floats logits = normal(rows * columns, 1);
     const Floats losses = normal(rows, 2);
     const auto targets = symbols(rows, vocabulary);
@@ -141,20 +146,21 @@ class CaseList {
   }
 
   void embedding() {
-    const int64_t channels = model_.channels();
-    const auto [batch, time, heads, head_dim] = model_.attention;
-    const int64_t vocabulary = model_.padded_vocabulary;
-    const int64_t size = model_.rows() * channels;
+    const int64_t channels = config_.n_embd;
+    const int64_t batch = model_.batch;
+    const int64_t time = config_.block_size;
+    const int64_t vocabulary = config_.padded_vocab();
+    const int64_t size = model_.tokens() * channels;
     const Floats x = normal(size, 1);
     const Floats wte = normal(vocabulary * channels, 2);
     const Floats wpe = normal(time * channels, 3);
     const Floats dwte = normal(vocabulary * channels, 4);
     const Floats dwpe = normal(time * channels, 5);
-    const auto tokens = symbols(model_.rows(), model_.vocabulary);
-    const std::string shape = rows_by_columns(model_.rows(), channels);
-    add("embedding forward", shape, 3 * size, 0, 1, [=, b = batch, t = time](CpuStream& stream) {
-      embedding_forward(stream, {.batch = b,
-                                 .time = t,
+    const auto tokens = symbols(model_.tokens(), config_.vocab_size);
+    const std::string shape = rows_by_columns(model_.tokens(), channels);
+    add("embedding forward", shape, 3 * size, 0, 1, [=](CpuStream& stream) {
+      embedding_forward(stream, {.batch = batch,
+                                 .time = time,
                                  .channels = channels,
                                  .x = at(x),
                                  .tokens = tokens->view(),
@@ -162,9 +168,9 @@ class CaseList {
                                  .wpe = at(wpe)});
     });
     add("embedding backward", shape, size + (2 * vocabulary + time) * channels, 0, 1,
-        [=, b = batch, t = time](CpuStream& stream) {
-          embedding_backward(stream, {.batch = b,
-                                      .time = t,
+        [=](CpuStream& stream) {
+          embedding_backward(stream, {.batch = batch,
+                                      .time = time,
                                       .channels = channels,
                                       .vocabulary = vocabulary,
                                       .dwte = at(dwte),
@@ -177,20 +183,20 @@ class CaseList {
 
   // The bias gradients of a layer: of qkv, the two projections and the wide half of the MLP.
   void column_sums() {
-    const int64_t rows = model_.rows();
+    const int64_t rows = model_.tokens();
     for (const int64_t factor : {int64_t{1}, int64_t{3}, int64_t{4}}) {
-      const int64_t columns = factor * model_.channels();
+      const int64_t columns = factor * config_.n_embd;
       const Floats in = normal(rows * columns, 1);
       const Floats out = normal(columns, 2);
       add("column sum", rows_by_columns(rows, columns), rows * columns, 0,
-          (factor == 1 ? 2 : 1) * model_.layers, [=](CpuStream& stream) {
+          (factor == 1 ? 2 : 1) * config_.n_layer, [=](CpuStream& stream) {
             column_sum(stream, {.rows = rows, .columns = columns, .out = at(out), .in = at(in)});
           });
     }
   }
 
   void parameters() {
-    const int64_t size = model_.parameters();
+    const int64_t size = ParamTable(config_).arena_size();
     const Floats p = normal(size, 1);
     const Floats m = normal(size, 2);
     const Floats v = normal(size, 3);
@@ -222,32 +228,15 @@ class CaseList {
                       [op = std::move(op), stream = stream_]() mutable { op(stream); }});
   }
 
-  OpBenchModel model_;
+  BenchModel model_;
+  GptConfig config_;
   CpuStream stream_;
   std::vector<OpCase> cases_;
 };
 
 }  // namespace
 
-int64_t OpBenchModel::parameters() const {
-  const int64_t c = channels();
-  return (padded_vocabulary + attention.time) * c + layers * (12 * c * c + 13 * c) + 2 * c;
-}
-
-OpBenchModel op_bench_model(std::string_view name) {
-  if (name == "char-cpu") {
-    return {{.batch = 6, .time = 64, .heads = 4, .head_dim = 32}, 4, 65, 80};
-  }
-  if (name == "char") {
-    return {{.batch = 16, .time = 256, .heads = 6, .head_dim = 64}, 6, 65, 80};
-  }
-  if (name == "124m") {
-    return {{.batch = 1, .time = 1024, .heads = 12, .head_dim = 64}, 12, 50257, 50272};
-  }
-  throw UsageError("--model {}: the models are char-cpu, char and 124m", name);
-}
-
-std::vector<OpCase> op_cases(const OpBenchModel& model, int threads) {
+std::vector<OpCase> op_cases(const BenchModel& model, int threads) {
   CaseList list(model, threads);
   list.embedding();
   list.layernorm();

@@ -3,28 +3,11 @@
 #include <cstdint>
 #include <functional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "kernels/attention.h"
+#include "bench_model.h"
 
 namespace lockstep {
-
-/// The sizes of a model and of one rank's micro-step that the ops depend on.
-struct OpBenchModel {
-  AttentionShape attention;
-  int64_t layers = 0;
-  int64_t vocabulary = 0;
-  int64_t padded_vocabulary = 0;
-
-  int64_t rows() const { return attention.batch * attention.time; }
-  int64_t channels() const { return attention.heads * attention.head_dim; }
-  int64_t parameters() const;
-};
-
-/// "char-cpu" (nanoGPT's CPU recipe, one of two ranks), "char" or "124m" (GPT-2). Throws UsageError
-/// for another word.
-OpBenchModel op_bench_model(std::string_view name);
 
 /// One op at one shape.
 struct OpCase {
@@ -37,6 +20,6 @@ struct OpCase {
 };
 
 /// Every op but the matrix product, at the model's shapes.
-std::vector<OpCase> op_cases(const OpBenchModel& model, int threads);
+std::vector<OpCase> op_cases(const BenchModel& model, int threads);
 
 }  // namespace lockstep

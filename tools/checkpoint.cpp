@@ -53,7 +53,7 @@ std::vector<Row> state_rows(const TrainingState& state) {
       {"width", fmt::format("{}", model.n_embd)},
       {"context", fmt::format("{}", model.block_size)},
       {"vocabulary", fmt::format("{}", model.vocab_size)},
-      {"GELU", model.gelu == Gelu::kErf ? "erf" : "tanh"},
+      {"GELU", std::string(gelu_name(model.gelu))},
       {"precision", state.precision},
       {"seed", fmt::format("{}", state.seed)},
       {"data set", state.dataset_fingerprint},

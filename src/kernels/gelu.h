@@ -1,31 +1,19 @@
 #pragma once
 
-#include <cmath>
 #include <cstdint>
-#include <numbers>
+#include <string_view>
 
 namespace lockstep {
 
 /// Which form of GELU (Hendrycks and Gimpel, 2016): GPT-2 and llm.c use the tanh approximation,
 /// nanoGPT the exact erf.
+///   kTanh  x/2 (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3)))
+///   kErf   x/2 (1 + erf(x / sqrt 2))
 enum class Gelu : uint8_t { kTanh, kErf };
 
-/// The definitions that every backend's code is tested against.
-inline double gelu_value(Gelu form, double x) {
-  if (form == Gelu::kErf) {
-    return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2));
-  }
-  const double scale = std::sqrt(2.0 / std::numbers::pi);
-  return 0.5 * x * (1.0 + std::tanh(scale * (x + 0.044715 * x * x * x)));
-}
-inline double gelu_derivative(Gelu form, double x) {
-  if (form == Gelu::kErf) {
-    const double density = std::exp(-0.5 * x * x) / std::sqrt(2.0 * std::numbers::pi);
-    return 0.5 * (1.0 + std::erf(x / std::numbers::sqrt2)) + x * density;
-  }
-  const double scale = std::sqrt(2.0 / std::numbers::pi);
-  const double t = std::tanh(scale * (x + 0.044715 * x * x * x));
-  return 0.5 * (1.0 + t) + 0.5 * x * (1.0 - t * t) * scale * (1.0 + 3.0 * 0.044715 * x * x);
+/// What options and checkpoints call it.
+constexpr std::string_view gelu_name(Gelu form) {
+  return form == Gelu::kErf ? "erf" : "tanh";
 }
 
 }  // namespace lockstep

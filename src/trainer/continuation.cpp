@@ -15,10 +15,6 @@ void check(const std::string& where, const char* flag, const T& saved, const T& 
   }
 }
 
-const char* gelu_name(Gelu gelu) {
-  return gelu == Gelu::kErf ? "erf" : "tanh";
-}
-
 }  // namespace
 
 void check_continues(const TrainingState& checkpoint, const RunIdentity& run,
@@ -28,7 +24,7 @@ void check_continues(const TrainingState& checkpoint, const RunIdentity& run,
   check(where, "--n-head", saved.n_head, run.model.n_head);
   check(where, "--n-embd", saved.n_embd, run.model.n_embd);
   check(where, "--block-size", saved.block_size, run.model.block_size);
-  check<std::string>(where, "--gelu", gelu_name(saved.gelu), gelu_name(run.model.gelu));
+  check(where, "--gelu", gelu_name(saved.gelu), gelu_name(run.model.gelu));
   check(where, "a vocabulary of", saved.vocab_size, run.model.vocab_size);
   check(where, "--seed", checkpoint.seed, run.seed);
   check(where, "--global-batch-size", checkpoint.global_batch, run.global_batch_size);

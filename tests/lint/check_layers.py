@@ -34,7 +34,7 @@ LIBRARIES = {
 
 FOLDERS = {
     "core/base", "core/device", "core/model", "core/optim", "core/data", "core/checkpoint",
-    "kernels", "kernels/layout", "kernels/cpu", "kernels/cpu/isa", "kernels/cuda",
+    "kernels", "kernels/layout", "kernels/cpu", "kernels/cuda",
     "kernels/cuda/attention", "kernels/cuda/gemm", "kernels/cuda/ladder", "kernels/cuda/ptx", "comm", "trainer",
 }
 

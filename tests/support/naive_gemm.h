@@ -5,8 +5,8 @@
 #include <optional>
 #include <vector>
 
-#include "kernels/gelu.h"
 #include "kernels/gemm.h"
+#include "support/gelu_reference.h"
 
 namespace lockstep::naive {
 
@@ -67,10 +67,10 @@ GemmResult<Real> gemm_epilogue(const GemmOperands& in, const std::vector<Real>& 
     }
     if (in.gelu_derivative) {
       out.gelu_derivative.push_back(
-          static_cast<Real>(gelu_derivative(in.gelu.value(), static_cast<double>(value))));
+          static_cast<Real>(naive::gelu_derivative(in.gelu.value(), static_cast<double>(value))));
     }
     if (in.gelu) {
-      value = static_cast<Real>(gelu_value(*in.gelu, static_cast<double>(value)));
+      value = static_cast<Real>(naive::gelu(*in.gelu, static_cast<double>(value)));
     }
     if (!in.factor.empty()) {
       value *= static_cast<Real>(in.factor[at]);

@@ -2,7 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numbers>
+
+#include "support/gelu_reference.h"
 
 namespace lockstep::naive {
 namespace {
@@ -59,30 +60,16 @@ Vec<Real> softmax_row(const HeadIndex& index, const Vec<Real>& qkv, int64_t b, i
 
 template <class Real>
 Vec<Real> gelu(Gelu form, const Vec<Real>& x) {
-  const Real scale = std::sqrt(Real{2} / std::numbers::pi_v<Real>);
   Vec<Real> y(x.size());
-  for (size_t i = 0; i < x.size(); ++i) {
-    const Real cubic = x[i] + Real(0.044715) * x[i] * x[i] * x[i];
-    y[i] = form == Gelu::kErf ? x[i] / 2 * (1 + std::erf(x[i] / std::numbers::sqrt2_v<Real>))
-                              : x[i] / 2 * (1 + std::tanh(scale * cubic));
-  }
+  std::transform(x.begin(), x.end(), y.begin(), [form](Real value) { return gelu(form, value); });
   return y;
 }
 
 template <class Real>
 Vec<Real> gelu_derivative(Gelu form, const Vec<Real>& x) {
-  const Real scale = std::sqrt(Real{2} / std::numbers::pi_v<Real>);
   Vec<Real> slope(x.size());
-  for (size_t i = 0; i < x.size(); ++i) {
-    if (form == Gelu::kErf) {
-      const Real density = std::exp(-x[i] * x[i] / 2) / std::sqrt(2 * std::numbers::pi_v<Real>);
-      slope[i] = (1 + std::erf(x[i] / std::numbers::sqrt2_v<Real>)) / 2 + x[i] * density;
-    } else {
-      const Real t = std::tanh(scale * (x[i] + Real(0.044715) * x[i] * x[i] * x[i]));
-      const Real inner = scale * (1 + 3 * Real(0.044715) * x[i] * x[i]);
-      slope[i] = (1 + t) / 2 + x[i] / 2 * (1 - t * t) * inner;
-    }
-  }
+  std::transform(x.begin(), x.end(), slope.begin(),
+                 [form](Real value) { return gelu_derivative(form, value); });
   return slope;
 }
 

@@ -3,16 +3,12 @@
 #include <algorithm>
 
 #include "core/base/error.h"
+#include "core/model/alignment.h"
 
 namespace lockstep {
 namespace {
 
-constexpr int64_t kAlignment = 64;  // elements: 256 bytes, the widest access of any device
 constexpr int64_t kElementBytes = sizeof(float);
-
-int64_t align(int64_t elements) {
-  return (elements + kAlignment - 1) / kAlignment * kAlignment;
-}
 
 /// Hands out ranges one after the other.
 class Cursor {
@@ -21,7 +17,7 @@ class Cursor {
   int64_t position() const { return position_; }
   Range take(int64_t elements) {
     const Range range = {position_, position_ + elements};
-    position_ = align(range.end);
+    position_ = align_tensor(range.end);
     return range;
   }
 

@@ -11,12 +11,12 @@
 
 #include "core/base/error.h"
 #include "core/base/random.h"
+#include "core/model/alignment.h"
 
 namespace lockstep {
 namespace {
 
-constexpr int64_t kAlignment = 64;    // elements: 256 bytes, the widest access of any device
-constexpr float kInitStddev = 0.02F;  // GPT-2's
+constexpr float kInitStddev = 0.02F;                  // GPT-2's
 constexpr int64_t kPieceElements = int64_t{1} << 20;  // a multiple of a draw's four
 
 int64_t elements_of(const std::vector<int64_t>& shape) {
@@ -51,7 +51,7 @@ class Layout {
     const int64_t size = elements_of(spec.shape);
     spec.range = {end_, end_ + size};
     spec.init_size = size;
-    end_ = (spec.range.end + kAlignment - 1) / kAlignment * kAlignment;
+    end_ = align_tensor(spec.range.end);
     specs_.push_back(std::move(spec));
   }
 

@@ -1,12 +1,12 @@
 #include "kernels/gemm.h"
 
 #include <algorithm>
-#include <vector>
 
 #include "core/base/error.h"
 #include "kernels/cpu/gemm_isa.h"
 #include "kernels/cpu/gemm_plan.h"
 #include "kernels/cpu/parallel.h"
+#include "kernels/cpu/scratch.h"
 
 namespace lockstep {
 namespace {
@@ -22,16 +22,6 @@ const Kernels& kernels() {
                                  LOCKSTEP_SELECT_ISA(gemm_rectangle),
                                  LOCKSTEP_SELECT_ISA(gemm_sum_parts)};
   return chosen;
-}
-
-// Memory of the calling thread that only grows: a training step allocates nothing.
-float* scratch(int64_t floats) {
-  thread_local CpuBuffer<float> buffer;
-  if (buffer.size() < floats) {
-    buffer = CpuBuffer<float>();
-    buffer = CpuBuffer<float>(floats);
-  }
-  return buffer.view().data();
 }
 
 void check(const Gemm<CpuDevice>& problem) {
@@ -135,7 +125,7 @@ void gemm(CpuStream& stream, const Gemm<CpuDevice>& problem) {
                                                  rectangle_of(whole, plan, task % rectangles))));
   }
   const int64_t workers = std::min<int64_t>(stream.threads(), plan.tasks());
-  float* const memory = scratch(sums + slot * workers);
+  float* const memory = thread_scratch(sums + slot * workers);
 
   parallel_for(stream.threads(), workers, [&](int64_t worker) {
     float* const own = memory + sums + worker * slot;

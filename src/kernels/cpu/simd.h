@@ -155,11 +155,6 @@ inline FloatVec float_of_bits(IntVec x) {
 inline FloatVec absolute(FloatVec x) {
   return float_of_bits(bits_of(x) & broadcast_int(0x7fffffff));
 }
-/// |magnitude| with the sign of `sign`.
-inline FloatVec copy_sign(FloatVec magnitude, FloatVec sign) {
-  return float_of_bits((bits_of(magnitude) & broadcast_int(0x7fffffff)) |
-                       (bits_of(sign) & broadcast_int(INT32_MIN)));
-}
 
 /// The sum of all lanes, always in the same order: halves are folded onto each other.
 inline float sum_lanes(FloatVec x) {

@@ -14,7 +14,7 @@ void check_rung_problem(const Gemm<CudaDevice>& problem) {
   const int64_t n = problem.n;
   const int64_t k = problem.k;
   LOCKSTEP_CHECK(m >= 0 && n >= 0 && k >= 0 && m <= largest && n <= largest && k <= largest,
-                 "{} x {} x {}", m, n, k);
+                 "a product of {} x {} x {}; the kernels count sizes up to {}", m, n, k, largest);
   LOCKSTEP_CHECK(
       problem.a.size() >= m * k && problem.b.size() >= k * n && problem.c.size() >= m * n,
       "a has {}, b {} and c {} elements for {} x {} x {}", problem.a.size(), problem.b.size(),
