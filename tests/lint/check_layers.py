@@ -91,7 +91,15 @@ def check_listed(sources, listings):
             yield f"{path}: in no CMakeLists.txt, so never built"
 
 
+def check_folders(folders, root):
+    """Yields the folders of the layout that are not there."""
+    for folder in sorted(folders):
+        if not (root / folder).is_dir():
+            yield f"src/{folder}: is part of the layout but does not exist; remove it from FOLDERS"
+
+
 def check_tree():
+    yield from check_folders(FOLDERS, ROOT / "src")
     for file in sorted((ROOT / "src").rglob("*")):
         if file.suffix in {".h", ".cpp", ".cu", ".cuh"}:
             yield from check_file(str(file.relative_to(ROOT / "src")), file.read_text())
@@ -123,6 +131,8 @@ def self_test():
         missed.append("a correct file is refused")
     if not list(check_listed(["src/core/base/orphan.cpp"], "add_library(core log.cpp)")):
         missed.append("an unlisted source is accepted")
+    if len(list(check_folders({"core/base", "core/none"}, ROOT / "src"))) != 1:
+        missed.append("a folder that does not exist is accepted")
     return [f"self-test: not reported: {fault}" for fault in missed]
 
 
