@@ -12,8 +12,9 @@ add_library(lockstep_sanitizer INTERFACE)
 if(LOCKSTEP_SANITIZER STREQUAL "address")
   target_compile_options(lockstep_sanitizer INTERFACE -fsanitize=address,undefined -fno-sanitize-recover=all -fno-omit-frame-pointer)
   target_link_options(lockstep_sanitizer INTERFACE -fsanitize=address,undefined)
+  add_library(keep_plugins OBJECT ${PROJECT_SOURCE_DIR}/tests/support/keep_plugins.cpp)
+  target_link_libraries(lockstep_sanitizer INTERFACE $<TARGET_OBJECTS:keep_plugins>)
 elseif(LOCKSTEP_SANITIZER STREQUAL "thread")
-  # libgomp is not instrumented, so its barriers would be reported as races: kernels run on one thread here.
   # Boost.Asio's fences, of which the sanitizer knows nothing, are beside atomics that it does follow.
   target_compile_options(lockstep_sanitizer INTERFACE -fsanitize=thread -Wno-unknown-pragmas -Wno-tsan)
   target_link_options(lockstep_sanitizer INTERFACE -fsanitize=thread)

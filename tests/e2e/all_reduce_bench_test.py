@@ -48,7 +48,8 @@ def main():
 
     # Two segments. Rank 1 gets the one that it adds to its own with an error, which goes on to rank 0, and the sum of
     # the other: three wrong elements.
-    preload = [f"LD_PRELOAD={LIE}", "ASAN_OPTIONS=verify_asan_link_order=0"]
+    asan = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+    preload = [f"LD_PRELOAD={LIE}", f"ASAN_OPTIONS={asan}"]
     status, row, output, result = run(preload)
     expect((status, row[8], row[12], result["wrong"]) == (1, "3", "3", 6), f"{status}, {result}:\n{output}")
     expect("# Out of bounds values : 6 FAILED\n" in output, output)

@@ -16,7 +16,7 @@ MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none
 TINY = ["--n-layer", "2", "--n-head", "2", "--n-embd", "32", "--block-size", "16", "--global-batch-size", "4",
         "--max-iters", "8", "--warmup-iters", "2", "--eval-interval", "3", "--eval-iters", "5", "--log-interval", "1",
         "--checkpoint-interval", "0", "--sample-tokens", "0", "--threads", "1", "--bucket-mb", "0.02"]
-LIMIT = 120
+LIMIT = 120 * float(os.environ.get("LOCKSTEP_TIME_SCALE", 1))
 
 
 class Failure(Exception):

@@ -13,6 +13,8 @@ import time
 MPIRUN = ["mpirun", "--allow-run-as-root", "--oversubscribe", "--bind-to", "none", "--mca", "plm", "isolated",
           "--mca", "btl", "self,vader,tcp"]
 SHIELD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "shield.py")
+# How many times as long as usual everything may take.
+SCALE = float(os.environ.get("LOCKSTEP_TIME_SCALE", 1))
 START_LIMIT = 60.0
 
 
@@ -26,9 +28,9 @@ def expect(condition, message):
 
 
 def wait_until(condition, limit, what):
-    end = time.monotonic() + limit
+    end = time.monotonic() + limit * SCALE
     while not condition():
-        expect(time.monotonic() < end, f"{what}: not within {limit:g} s")
+        expect(time.monotonic() < end, f"{what}: not within {limit * SCALE:g} s")
         time.sleep(0.005)
 
 

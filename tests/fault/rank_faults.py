@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 
-from group import Group, alive, expect, run_cases, wait_until
+from group import SCALE, Group, alive, expect, run_cases, wait_until
 
 PROGRAM = sys.argv[1]
 HEARTBEAT = 0.2
@@ -35,7 +35,7 @@ def check_end(group, start, survivors, code, limit, printer, line, deaf=False):
     ends = group.exits(survivors, limit + 5)
     for rank, (got, when) in ends.items():
         expect(got == code, f"rank {rank} left with {got}, not {code}")
-        expect(when - start <= limit, f"rank {rank} left after {when - start:.2f} s, limit {limit:g} s")
+        expect(when - start <= limit * SCALE, f"rank {rank} left after {when - start:.2f} s, limit {limit * SCALE:g} s")
         expect(group.exists(f"left.{rank}") != deaf, f"rank {rank} " + ("was not deaf" if deaf else "had to be ended"))
     lines = group.lines(survivors)
     expect(len(lines) == 1, f"{len(lines)} lines instead of one: {lines}")

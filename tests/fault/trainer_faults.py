@@ -14,17 +14,18 @@ import sys
 import tempfile
 import time
 
-from group import Group, expect, run_cases, wait_until
+from group import SCALE, Group, expect, run_cases, wait_until
 
 BIN = sys.argv[1]
 PEER_LOST, TIMEOUT = 5, 6
-PEER_TIMEOUT = 2.0
+PEER_TIMEOUT = 2.0  # scaled as all limits are
 SMALL = ["--n-layer", "2", "--n-head", "2", "--n-embd", "64", "--block-size", "32", "--threads", "1", "--warmup-iters",
-         "2", "--max-iters", "1000000", "--sample-tokens", "0", "--peer-timeout", str(PEER_TIMEOUT)]
+         "2", "--max-iters", "1000000", "--sample-tokens", "0", "--peer-timeout", str(PEER_TIMEOUT * SCALE)]
 # Steps of half a second and more, nearly all of it in forward and backward. A step is printed at the end of its
 # optimizer, and the other rank may be a little behind or ahead.
 IN_A_STEP = "forward|backward|all-reduce|optimizer"
-COMPUTING = SMALL + ["--batch-size", "256", "--eval-interval", "0", "--no-overlap", "--log-interval", "1"]
+COMPUTING = SMALL + ["--batch-size", str(int(256 / SCALE)), "--eval-interval", "0", "--no-overlap", "--log-interval",
+                     "1"]
 # The evaluation after the second step takes for ever.
 EVALUATING = SMALL + ["--global-batch-size", "12", "--eval-interval", "2", "--eval-iters", "1000000", "--log-interval",
                       "1"]
@@ -53,7 +54,7 @@ class Training(Group):
 
     def wait_evaluating(self):
         self.wait_printed("step     1/")
-        time.sleep(0.5)  # for the second step, which takes milliseconds
+        time.sleep(0.5 * SCALE)  # for the second step, which takes milliseconds
 
     def saving(self):
         """Whether rank 0 has begun a checkpoint and not ended it."""
@@ -84,7 +85,7 @@ def check_end(group, start, victim, code, limit, how):
     survivors = others(group.ranks, victim)
     for rank, (got, when) in group.exits(survivors, limit + 5).items():
         expect(got == code, f"rank {rank} left with {got}, not {code}")
-        expect(when - start <= limit, f"rank {rank} left after {when - start:.2f} s, limit {limit:g} s")
+        expect(when - start <= limit * SCALE, f"rank {rank} left after {when - start:.2f} s, limit {limit * SCALE:g} s")
     lines = group.lines(survivors)
     expect(len(lines) == 1 and lines[0][0] == survivors[0], f"printed {lines}")
     expect(re.search(rf"rank {victim} \(host \S+, pid {group.pids[victim]}\) {how}", lines[0][1]),
@@ -113,7 +114,7 @@ def kill_in_all_reduce():
     with Training(3, SMALL + ["--global-batch-size", "12", "--eval-interval", "0"]) as group:
         group.wait_printed("step    50/")
         group.kill(2, signal.SIGSTOP)
-        time.sleep(0.8)  # for the others to come to where they wait
+        time.sleep(0.8 * SCALE)  # for the others to come to where they wait
         start = group.kill(1)
         group.kill(2, signal.SIGCONT)
         check_end(group, start, 1, PEER_LOST, 2.0, r"died in step \d+, (backward|all-reduce)")
