@@ -27,7 +27,7 @@ IN_A_STEP = "forward|backward|all-reduce|optimizer"
 COMPUTING = SMALL + ["--batch-size", str(int(256 / SCALE)), "--eval-interval", "0", "--no-overlap", "--log-interval",
                      "1"]
 # The evaluation after the second step takes for ever.
-EVALUATING = SMALL + ["--global-batch-size", "12", "--eval-interval", "2", "--eval-iters", "1000000", "--log-interval",
+EVALUATING = SMALL + ["--global-batch-size", "12", "--eval-interval", "2", "--eval-iters", "100000", "--log-interval",
                       "1"]
 # Every step ends in a save of 38 MB.
 SAVING = SMALL + ["--batch-size", "1", "--n-layer", "4", "--n-embd", "256", "--eval-interval", "0",
