@@ -269,6 +269,9 @@ int64_t TrainConfig::bucket_elements() const {
 }
 
 void TrainConfig::validate() const {
+  if (data_dir.empty() || out_dir.empty()) {
+    throw UsageError("{} is empty; give a folder", data_dir.empty() ? "--data-dir" : "--out-dir");
+  }
   if (min_lr > learning_rate) {
     throw UsageError("--min-lr {} is above --learning-rate {}", min_lr, learning_rate);
   }

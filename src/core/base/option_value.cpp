@@ -153,6 +153,9 @@ void OptionValue::assign_one(const std::string& where, const std::string& text) 
       throw UsageError("{} is '{}'; it must be one of {}{}", where, text, join_words(words, ", "),
                        suggestion(text, words));
     }
+    if (required && text.empty()) {
+      throw UsageError("{} is empty; see --help for what to give", where);
+    }
     **word = text;
   }
 }

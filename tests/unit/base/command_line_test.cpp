@@ -14,6 +14,7 @@
 
 #include "core/base/build_id.h"
 #include "core/base/error.h"
+#include "support/error_of.h"
 
 namespace lockstep {
 namespace {
@@ -178,6 +179,15 @@ TEST(CommandLine, AsksForWhatIsRequired) {
         }
       },
       UsageError);
+}
+
+TEST(CommandLine, TakesNoEmptyTextForWhatIsRequired) {
+  std::string text;
+  CommandLine cli("program", "");
+  cli.option("--text", &text, "File").required();
+  const char* argv[] = {"program", "--text="};
+  EXPECT_EQ(lockstep::error_of<UsageError>([&] { cli.parse(2, argv); }),
+            "--text is empty; see --help for what to give");
 }
 
 TEST(CommandLine, ShowsGroupsTypesAndDefaults) {

@@ -122,6 +122,8 @@ TEST(Config, BoundsEveryNumberThatIsMultiplied) {
 }
 
 TEST(Config, RefusesConflicts) {
+  EXPECT_EQ(refusal({"--out-dir", ""}), "--out-dir is empty; give a folder");
+  EXPECT_EQ(refusal({"--data-dir="}), "--data-dir is empty; give a folder");
   EXPECT_THAT(refusal({"--min-lr", "0.1"}), HasSubstr("--min-lr 0.1 is above"));
   EXPECT_THAT(refusal({"--stop-at", "3000"}), HasSubstr("--max-iters 2000"));
   EXPECT_THAT(refusal({"--lr-decay-iters", "50"}), HasSubstr("--warmup-iters 100"));
