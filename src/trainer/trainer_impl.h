@@ -127,15 +127,17 @@ ExitCode Trainer<Device>::run() {
     while (training_.pending() > (pauses || stop_asked_ ? 0 : TrainingStep<Device>::kAhead)) {
       collect_step();
     }
-    const bool ends = position_.step == config_.max_iters;
-    if (!ends && (stop_asked_ || position_.step == config_.stop_at)) {
+    if (position_.step == config_.last_step()) {
+      break;
+    }
+    if (stop_asked_) {
       return stop();
     }
-    if (!ends && due(config_.checkpoint_interval, position_.step)) {
+    if (pauses && due(config_.checkpoint_interval, position_.step)) {
       save_periodically();
     }
   }
-  return finish();
+  return position_.step == config_.max_iters ? finish() : stop();
 }
 
 template <class Device>

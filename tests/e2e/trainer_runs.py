@@ -112,6 +112,7 @@ def state_hash(checkpoint):
 
 
 def expect_same_run(one, other, step=8):
+    expect(one.losses(), "a run without a step")
     expect(one.losses() == other.losses(), f"losses differ: {one.losses()} {other.losses()}")
     expect(one.val_losses() == other.val_losses(),
            f"validation losses differ: {one.val_losses()} {other.val_losses()}")

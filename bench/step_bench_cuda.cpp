@@ -1,0 +1,19 @@
+#include "comm/cuda_communicator.h"
+#include "kernels/cuda/ops.h"
+#include "step_bench.h"
+#include "step_bench_impl.h"
+#include "trainer/cuda_facts.h"
+
+namespace lockstep {
+
+/// What the device holds now: everything stays allocated to the end.
+static int64_t memory_used(const CudaStream& stream) {
+  return stream.facts().memory_bytes - CudaDevice::free_bytes();
+}
+
+StepFigures measure_on_cuda(const Group& group, const StepBenchConfig& config) {
+  CudaStream stream = make_cuda_stream(group, config.train);
+  return StepBench<CudaDevice>(group, config, stream).measure();
+}
+
+}  // namespace lockstep

@@ -1,0 +1,44 @@
+#include "trainer/cuda_facts.h"
+
+#include <fmt/core.h>
+
+#include <cstddef>
+#include <sstream>
+#include <vector>
+
+#include "trainer/gpu_choice.h"
+
+namespace lockstep {
+
+std::string describe(const CudaStream& stream) {
+  return fmt::format("{}, {}", stream.facts().name, stream.facts().pci_id);
+}
+
+Arithmetic arithmetic(const CudaStream& stream) {
+  return {"GPU", stream.facts().name};
+}
+
+MemorySupply memory_supply(const CudaStream& stream, const Group& /*group*/) {
+  return {"on the " + stream.facts().name, CudaDevice::free_bytes(), 1};
+}
+
+CudaStream make_cuda_stream(const Group& group, const TrainConfig& config) {
+  require_cuda_device();
+  const int visible = cuda_device_count();
+  const int device = group.self().local_rank % visible;
+  const std::vector<std::string> all =
+      group.bootstrap.all_gather(fmt::format("{} {}", visible, cuda_facts(device).uuid));
+  std::vector<GpuChoice> choices;
+  for (const PeerInfo& peer : group.peers) {
+    GpuChoice choice;
+    choice.host_id = peer.host_id;
+    choice.host = peer.host;
+    std::istringstream(all[static_cast<size_t>(peer.rank)]) >> choice.visible >> choice.uuid;
+    choices.push_back(choice);
+  }
+  check_gpu_choices(choices, config.share_gpu);
+  use_cuda_device(device);
+  return CudaStream(config.precision == "tf32" ? Precision::kTf32 : Precision::kFp32);
+}
+
+}  // namespace lockstep

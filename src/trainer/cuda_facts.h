@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+#include "core/device/cuda_device.h"
+#include "trainer/config.h"
+#include "trainer/device_facts.h"
+#include "trainer/group.h"
+
+// What trainer/device_facts.h has for the CPU, for a GPU. Only in a build with CUDA.
+
+namespace lockstep {
+
+std::string describe(const CudaStream& stream);
+Arithmetic arithmetic(const CudaStream& stream);
+MemorySupply memory_supply(const CudaStream& stream, const Group& group);
+
+/// Makes this rank's GPU the current one and a stream on it. Collective. Throws UnsupportedError
+/// without a usable GPU, UsageError as check_gpu_choices.
+CudaStream make_cuda_stream(const Group& group, const TrainConfig& config);
+
+}  // namespace lockstep

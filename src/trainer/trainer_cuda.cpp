@@ -1,0 +1,19 @@
+#include "comm/cuda_communicator.h"
+#include "kernels/cuda/ops.h"
+#include "trainer/cuda_facts.h"
+#include "trainer/trainer.h"
+#include "trainer/trainer_impl.h"
+
+namespace lockstep {
+
+template class Trainer<CudaDevice>;
+
+bool cuda_available() {
+  return cuda_device_count() > 0;
+}
+
+ExitCode train_on_cuda(const Group& group, const TrainConfig& config) {
+  return train_on<CudaDevice>(group, config, [&] { return make_cuda_stream(group, config); });
+}
+
+}  // namespace lockstep

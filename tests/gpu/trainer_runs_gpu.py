@@ -1,0 +1,108 @@
+"""The trainer on a GPU: close to the CPU, the same bits again and again, however the step is launched, divided or
+interrupted. One GPU is enough: ranks share it where there are several."""
+
+import os
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
+
+from trainer_runs import TINY, expect, expect_same_run, main, state_hash  # noqa: E402
+
+USAGE, OUT_OF_MEMORY, NON_FINITE = 2, 7, 8
+# Heads of 32, as the GPU's attention takes them.
+GPU = ["64" if flag == "--n-embd" else word for flag, word in zip([""] + TINY, TINY)] + ["--device", "cuda"]
+
+
+def train(folder, out, *flags, ranks=1, code=0):
+    return folder.train(ranks, out, *flags, code=code, tiny=GPU)
+
+
+def expect_close(one, other, tolerance):
+    expect(len(one.losses()) == len(other.losses()) == 8, f"losses {one.losses()} {other.losses()}")
+    for key in ("loss", "grad_norm", "val_loss"):
+        pairs = [(a[key], b[key]) for a, b in zip(one.metrics(), other.metrics()) if key in a]
+        for a, b in pairs:
+            expect(abs(a - b) <= tolerance * abs(b), f"{key} {a}, not {b}")
+
+
+def follows_the_cpu(folder):
+    cpu = train(folder, "cpu", "--device", "cpu")
+    expect(cpu.losses()[-1] < cpu.losses()[0], f"nothing is learned: {cpu.losses()}")
+    expect_close(train(folder, "fp32"), cpu, 2e-5)
+    tf32 = train(folder, "tf32", "--precision", "tf32")
+    expect_close(tf32, cpu, 5e-3)
+    expect(tf32.losses() != cpu.losses(), "tf32 changes nothing")
+
+
+def same_bits(folder):
+    for precision in ("fp32", "tf32"):
+        flags = ["--precision", precision, "--gradient-accumulation-steps", "2"]
+        first = train(folder, precision, *flags)
+        expect_same_run(first, train(folder, precision + "-again", *flags))
+        expect_same_run(first, train(folder, precision + "-no-graph", *flags, "--no-cuda-graph"))
+
+
+def resume(folder):
+    whole = train(folder, "whole", "--precision", "tf32")
+    for step in ("1", "4"):
+        train(folder, "broken" + step, "--precision", "tf32", "--stop-at", step)
+        expect_same_run(whole, train(folder, "broken" + step, "--precision", "tf32", "--resume"))
+
+
+def either_device_reads_the_other(folder):
+    whole = train(folder, "whole")
+    for first, second in (("cpu", "cuda"), ("cuda", "cpu")):
+        out = f"{first}-then-{second}"
+        begun = train(folder, out, "--device", first, "--stop-at", "4")
+        saved = state_hash(begun.checkpoint(4))
+        again = train(folder, out, "--device", second, "--stop-at", "4", "--resume")
+        expect(state_hash(again.checkpoint(4)) == saved, f"{second} changed what {first} saved")
+        expect_close(train(folder, out, "--device", second, "--resume"), whole, 2e-5)
+
+
+def accumulation_is_ranks(folder):
+    one = train(folder, "one", "--batch-size", "2", "--gradient-accumulation-steps", "2", "--precision", "tf32")
+    for name, flags in {"shared": [], "no-graph": ["--no-cuda-graph"], "after-backward": ["--no-overlap"],
+                        "socket": ["--transport", "socket"]}.items():
+        two = train(folder, name, "--batch-size", "2", "--precision", "tf32", "--share-gpu", *flags, ranks=2)
+        expect_same_run(one, two)
+
+
+def resume_on_two_ranks(folder):
+    whole = train(folder, "whole", "--share-gpu", ranks=2)
+    train(folder, "broken", "--share-gpu", "--stop-at", "5", ranks=2)
+    expect_same_run(whole, train(folder, "broken", "--share-gpu", "--resume", ranks=2))
+
+
+def refuses_a_shared_gpu(folder):
+    ranks = 9
+    run = train(folder, "out", "--global-batch-size", str(ranks), ranks=ranks, code=USAGE)
+    expect(f"{ranks} ranks on host" in run.stderr and "--share-gpu" in run.stderr, run.stderr)
+
+
+def a_step_that_is_not_finite(folder):
+    run = train(folder, "out", "--learning-rate", "1e30", "--warmup-iters", "0", "--grad-clip", "0",
+                "--checkpoint-interval", "1", code=NON_FINITE)
+    expect("the loss is" in run.stderr and "step" in run.stderr, run.stderr)
+    for name in run.checkpoints():
+        expect(name in ("step_00000001",), f"saved {name} after the state was lost")
+
+
+def plan_and_memory(folder):
+    plan = train(folder, "out", "--plan")
+    expect("AdamW moments" in plan.stdout and "or less fits" in plan.stdout, plan.stdout)
+    run = train(folder, "out", "--n-layer", "96", "--n-embd", "12288", "--n-head", "96", "--global-batch-size", "512",
+                code=OUT_OF_MEMORY)
+    expect("MiB are free on the" in run.stderr, run.stderr)
+
+
+def learns_and_samples(folder):
+    run = train(folder, "out", "--max-iters", "200", "--eval-interval", "0", "--learning-rate", "0.01",
+                "--global-batch-size", "48", "--sample-tokens", "100", "--precision", "tf32")
+    expect(run.losses()[-1] < 0.8 * run.losses()[0], f"losses {run.losses()[0]} to {run.losses()[-1]}")
+    expect("sample:" in run.stdout, run.stdout)
+
+
+main({f.__name__: f for f in (follows_the_cpu, same_bits, resume, either_device_reads_the_other,
+                              accumulation_is_ranks, resume_on_two_ranks, refuses_a_shared_gpu,
+                              a_step_that_is_not_finite, plan_and_memory, learns_and_samples)})
