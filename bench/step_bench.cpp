@@ -42,7 +42,7 @@ void print(const StepFigures& f) {
     }
   }
   fmt::print("memory {:.1f} MiB\n", static_cast<double>(f.memory_bytes) / (1 << 20));
-  fmt::print("{:.0f} tok/s\n", static_cast<double>(f.tokens) / f.step.median);
+  fmt::print("{:.0f} tok/s\n{}", static_cast<double>(f.tokens) / f.step.median, f.profile);
 }
 
 std::string to_json(const StepBenchConfig& config, const StepFigures& f) {
@@ -108,7 +108,8 @@ int bench_main(int argc, char** argv) {
     cli.option("--json", &config.json, "Also write the figures to this file")
         .value_name("FILE")
         .group("Bench");
-    cli.flag("--profile", &config.profile, "On a GPU, time the parts of a step too").group("Bench");
+    cli.flag("--profile", &config.profile, "On a GPU, time the parts of a step and each op too")
+        .group("Bench");
     goes_on = cli.parse(argc, argv);
   });
   if (!goes_on) {

@@ -38,9 +38,10 @@ struct StepFigures {
   Quantiles backward;
   Quantiles waited;  ///< for sums, behind backward
   Quantiles optimizer;
-  Quantiles replica;  ///< a step with nothing sent
-  Quantiles after;    ///< a step with all sums after backward, where `step` overlaps them; else 0
-  Quantiles comm;     ///< the collectives with nothing computed
+  Quantiles replica;    ///< a step with nothing sent
+  Quantiles after;      ///< a step with all sums after backward, where `step` overlaps them; else 0
+  Quantiles comm;       ///< the collectives with nothing computed
+  std::string profile;  ///< a table of a step's ops; empty unless asked for
 
   double exposed() const { return step.median - replica.median; }
   double exposed_without_overlap() const {
