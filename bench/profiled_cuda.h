@@ -61,7 +61,7 @@ class ProfiledStream {
 struct ProfiledCuda {
   using Stream = ProfiledStream;
   static constexpr bool kHostAccessible = false;
-  static constexpr bool kRunsBesideHost = true;
+  static constexpr bool kRunsBesideHost = false;  ///< one op at a time: each is timed alone
   static constexpr std::string_view kName = "cuda";
 
   static void* allocate(int64_t bytes) { return CudaDevice::allocate(bytes); }

@@ -1,4 +1,5 @@
 #include "comm/cuda_communicator.h"
+#include "core/device/cuda_branch.h"
 #include "kernels/cuda/ops.h"
 #include "step_bench.h"
 #include "step_bench_impl.h"

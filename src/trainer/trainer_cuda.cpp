@@ -1,4 +1,5 @@
 #include "comm/cuda_communicator.h"
+#include "core/device/cuda_branch.h"
 #include "kernels/cuda/ops.h"
 #include "trainer/cuda_facts.h"
 #include "trainer/trainer.h"

@@ -12,6 +12,7 @@
 #include "core/base/error.h"
 #include "core/base/log.h"
 #include "core/data/data_loader.h"
+#include "core/device/branch.h"
 #include "core/device/buffer.h"
 #include "kernels/adamw.h"
 #include "trainer/overlap.h"
@@ -182,9 +183,11 @@ class TrainingStep {
       }
     };
     mark();
+    auto& beside = branch_.fork(stream);
+    copy_from_host(beside, scalars_.view(), slot.scalars.view().data());
+    copy_from_host(beside, window_.subview(record_.range()), slot.record.view().data());
     copy_from_host(stream, batch_.view(), slot.batch.view().data());
-    copy_from_host(stream, scalars_.view(), slot.scalars.view().data());
-    copy_from_host(stream, window_.subview(record_.range()), slot.record.view().data());
+    branch_.join(stream);
     const int64_t micro_steps = options_.batch.accumulation_steps;
     for (int64_t micro = 0; micro < micro_steps; ++micro) {
       control_->set_phase(Phase::kForward);
@@ -201,10 +204,11 @@ class TrainingStep {
     overlap_.finish(stream);
     mark();
     control_->set_phase(Phase::kOptimizer);
+    copy_to_host(branch_.fork(stream), slot.summed_record.view().data(),
+                 View<Device, const float>(window_.subview(record_.range())));
     replica_->optimizer().step(stream, scalars_.view(), replica_->parameters(),
                                replica_->gradients());
-    copy_to_host(stream, slot.summed_record.view().data(),
-                 View<Device, const float>(window_.subview(record_.range())));
+    branch_.join(stream);
     copy_to_host(stream, slot.squared_norm.view().data(),
                  replica_->optimizer().squared_gradient_norm());
     mark();
@@ -242,6 +246,7 @@ class TrainingStep {
   StepRecord record_;
   View<Device, float> window_;
   Overlap<Device> overlap_;
+  Branch<Device> branch_;
   int64_t micro_tokens_;  ///< tokens of a micro-batch
   Buffer<Device, int32_t> batch_;
   Buffer<Device, AdamWStep> scalars_;

@@ -92,25 +92,26 @@ template <class Device>
 void mlp_backward(const Pass<Device>& pass, const BlockParameters<Device>& parameters,
                   const BlockGradients<Device>& gradients, const LayerActivations& kept,
                   const BackwardScratch& scratch, bool accumulate) {
-  linear_backward(pass.stream, LinearBackward<Device>{.rows = pass.rows(),
-                                                      .in = 4 * pass.channels(),
-                                                      .out = pass.channels(),
-                                                      .dx = pass.at(scratch.wide_gradient),
-                                                      .gradients = gradients.mlp_projection,
-                                                      .dy = pass.at(scratch.residual_gradient),
-                                                      .x = pass.at(kept.gelu_out),
-                                                      .weight = parameters.mlp_projection.weight,
-                                                      .x_derivative = pass.at(kept.gelu_derivative),
-                                                      .accumulate = accumulate});
-  linear_backward(pass.stream, LinearBackward<Device>{.rows = pass.rows(),
-                                                      .in = pass.channels(),
-                                                      .out = 4 * pass.channels(),
-                                                      .dx = pass.at(scratch.branch_gradient),
-                                                      .gradients = gradients.mlp,
-                                                      .dy = pass.at(scratch.wide_gradient),
-                                                      .x = pass.at(kept.ln_2.out),
-                                                      .weight = parameters.mlp.weight,
-                                                      .accumulate = accumulate});
+  linear_backward(pass, LinearBackward<Device>{.rows = pass.rows(),
+                                               .in = 4 * pass.channels(),
+                                               .out = pass.channels(),
+                                               .dx = pass.at(scratch.wide_gradient),
+                                               .gradients = gradients.mlp_projection,
+                                               .dy = pass.at(scratch.residual_gradient),
+                                               .x = pass.at(kept.gelu_out),
+                                               .weight = parameters.mlp_projection.weight,
+                                               .x_derivative = pass.at(kept.gelu_derivative),
+                                               .accumulate = accumulate});
+  linear_backward(pass, LinearBackward<Device>{.rows = pass.rows(),
+                                               .in = pass.channels(),
+                                               .out = 4 * pass.channels(),
+                                               .dx = pass.at(scratch.branch_gradient),
+                                               .gradients = gradients.mlp,
+                                               .dy = pass.at(scratch.wide_gradient),
+                                               .x = pass.at(kept.ln_2.out),
+                                               .weight = parameters.mlp.weight,
+                                               .accumulate = accumulate});
+  pass.branch->join(pass.stream);
   norm_backward(pass, parameters.ln_2, gradients.ln_2, kept.ln_2, kept.middle, scratch, accumulate);
 }
 
@@ -119,16 +120,15 @@ void attention_branch_backward(const Pass<Device>& pass, const BlockParameters<D
                                const BlockGradients<Device>& gradients,
                                const LayerActivations& kept, const BackwardScratch& scratch,
                                bool accumulate) {
-  linear_backward(pass.stream,
-                  LinearBackward<Device>{.rows = pass.rows(),
-                                         .in = pass.channels(),
-                                         .out = pass.channels(),
-                                         .dx = pass.at(scratch.branch_gradient),
-                                         .gradients = gradients.attention_projection,
-                                         .dy = pass.at(scratch.residual_gradient),
-                                         .x = pass.at(kept.attention_out),
-                                         .weight = parameters.attention_projection.weight,
-                                         .accumulate = accumulate});
+  linear_backward(pass, LinearBackward<Device>{.rows = pass.rows(),
+                                               .in = pass.channels(),
+                                               .out = pass.channels(),
+                                               .dx = pass.at(scratch.branch_gradient),
+                                               .gradients = gradients.attention_projection,
+                                               .dy = pass.at(scratch.residual_gradient),
+                                               .x = pass.at(kept.attention_out),
+                                               .weight = parameters.attention_projection.weight,
+                                               .accumulate = accumulate});
   attention_backward(pass.stream,
                      AttentionBackward<Device>{.shape = attention_shape(pass),
                                                .dqkv = pass.at(scratch.wide_gradient),
@@ -137,15 +137,16 @@ void attention_branch_backward(const Pass<Device>& pass, const BlockParameters<D
                                                .out = pass.at(kept.attention_out),
                                                .lse = pass.at(kept.lse),
                                                .qkv = pass.at(kept.qkv)});
-  linear_backward(pass.stream, LinearBackward<Device>{.rows = pass.rows(),
-                                                      .in = pass.channels(),
-                                                      .out = 3 * pass.channels(),
-                                                      .dx = pass.at(scratch.branch_gradient),
-                                                      .gradients = gradients.qkv,
-                                                      .dy = pass.at(scratch.wide_gradient),
-                                                      .x = pass.at(kept.ln_1.out),
-                                                      .weight = parameters.qkv.weight,
-                                                      .accumulate = accumulate});
+  linear_backward(pass, LinearBackward<Device>{.rows = pass.rows(),
+                                               .in = pass.channels(),
+                                               .out = 3 * pass.channels(),
+                                               .dx = pass.at(scratch.branch_gradient),
+                                               .gradients = gradients.qkv,
+                                               .dy = pass.at(scratch.wide_gradient),
+                                               .x = pass.at(kept.ln_1.out),
+                                               .weight = parameters.qkv.weight,
+                                               .accumulate = accumulate});
+  pass.branch->join(pass.stream);
   norm_backward(pass, parameters.ln_1, gradients.ln_1, kept.ln_1, kept.input, scratch, accumulate);
 }
 

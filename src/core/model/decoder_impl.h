@@ -32,7 +32,7 @@ struct Decoder<Device>::Impl {
         v_cache(k_cache.size()),
         token_buffer(1) {}
 
-  Pass<Device> pass(Stream& stream) { return {stream, config, {1, 1}, workspace.view()}; }
+  Pass<Device> pass(Stream& stream) { return {stream, config, {1, 1}, workspace.view(), nullptr}; }
   View<Device, float> layer_of(Buffer<Device, float>& cache, int64_t layer) {
     const int64_t size = config.block_size * config.n_embd;
     return cache.view().subview({layer * size, (layer + 1) * size});

@@ -1,3 +1,4 @@
+#include "core/device/cuda_branch.h"
 #include "core/model/gpt_impl.h"
 #include "kernels/cuda/ops.h"
 

@@ -41,7 +41,7 @@ struct Gpt<Device>::Impl {
     return result;
   }
 
-  Pass<Device> pass(Stream& stream) { return {stream, config, shape, workspace.view()}; }
+  Pass<Device> pass(Stream& stream) { return {stream, config, shape, workspace.view(), &branch}; }
 
   /// Up to the logits. When nothing is kept, all layers take the first one's place in the workspace
   /// and the residual stream stays where it is, so that the caches hold it.
@@ -91,6 +91,7 @@ struct Gpt<Device>::Impl {
   GptTensors<View<Device, const float>> parameters;
   GptTensors<View<Device, float>> gradients;
   Buffer<Device, float> workspace;
+  Branch<Device> branch;
   BatchShape shape;                         ///< of the last call
   View<Device, const int32_t> kept_tokens;  ///< of a forward that no backward has followed yet
 };

@@ -5,6 +5,7 @@
 
 #include "core/device/view.h"
 #include "core/model/gpt_tensors.h"
+#include "core/model/pass_impl.h"
 #include "kernels/gemm.h"
 #include "kernels/reduce.h"
 
@@ -39,7 +40,9 @@ void linear_forward(typename Device::Stream& stream, const LinearForward<Device>
                             .gelu_derivative = args.gelu_derivative});
 }
 
-/// The gradients of y = x · weightᵀ + bias.
+/// The gradients of y = x · weightᵀ + bias. Those of weight and bias run on the branch, beside dx
+/// and what follows it, until the stream joins: only then may dy and x be overwritten and the
+/// gradients be read.
 template <class Device>
 struct LinearBackward {
   int64_t rows = 0;
@@ -56,13 +59,14 @@ struct LinearBackward {
 };
 
 template <class Device>
-void linear_backward(typename Device::Stream& stream, const LinearBackward<Device>& args) {
-  column_sum(stream, ColumnSum<Device>{.rows = args.rows,
+void linear_backward(const Pass<Device>& pass, const LinearBackward<Device>& args) {
+  auto& beside = pass.branch->fork(pass.stream);
+  column_sum(beside, ColumnSum<Device>{.rows = args.rows,
                                        .columns = args.out,
                                        .out = args.gradients.bias,
                                        .in = args.dy,
                                        .accumulate = args.accumulate});
-  gemm(stream, Gemm<Device>{.m = args.out,
+  gemm(beside, Gemm<Device>{.m = args.out,
                             .n = args.in,
                             .k = args.rows,
                             .trans_a = Transpose::kYes,
@@ -70,13 +74,13 @@ void linear_backward(typename Device::Stream& stream, const LinearBackward<Devic
                             .b = args.x,
                             .c = args.gradients.weight,
                             .accumulate = args.accumulate});
-  gemm(stream, Gemm<Device>{.m = args.rows,
-                            .n = args.in,
-                            .k = args.out,
-                            .a = args.dy,
-                            .b = args.weight,
-                            .c = args.dx,
-                            .factor = args.x_derivative});
+  gemm(pass.stream, Gemm<Device>{.m = args.rows,
+                                 .n = args.in,
+                                 .k = args.out,
+                                 .a = args.dy,
+                                 .b = args.weight,
+                                 .c = args.dx,
+                                 .factor = args.x_derivative});
 }
 
 }  // namespace lockstep

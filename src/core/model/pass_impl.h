@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "core/device/branch.h"
 #include "core/device/view.h"
 #include "core/model/activation_plan.h"
 #include "core/model/gpt_config.h"
@@ -25,6 +26,7 @@ struct Pass {
   const GptConfig& config;
   BatchShape shape;
   View<Device, float> workspace;  ///< laid out by an ActivationPlan
+  Branch<Device>* branch;         ///< for gradients that nothing waits for; backward only
 
   int64_t rows() const { return shape.rows(); }
   int64_t channels() const { return config.n_embd; }

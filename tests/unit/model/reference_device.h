@@ -30,6 +30,7 @@ class ReferenceStream {
 struct ReferenceDevice {
   using Stream = ReferenceStream;
   static constexpr bool kHostAccessible = true;
+  static constexpr bool kRunsBesideHost = false;
   static constexpr std::string_view kName = "reference";
 
   static void* allocate(int64_t bytes) { return CpuDevice::allocate(bytes); }
