@@ -1,4 +1,4 @@
-// gemm_bench --device cuda: the ladder's rungs beside cuBLAS.
+// gemm_bench --device cuda: the ladder's rungs and the model's own product beside cuBLAS.
 #include "gemm_bench_cuda.h"
 
 #include <fmt/core.h>
@@ -16,6 +16,7 @@
 #include "core/base/random.h"
 #include "cublas.h"
 #include "graph_timer.h"
+#include "kernels/cuda/gemm/plan.h"
 #include "kernels/cuda/ladder/rung.h"
 #include "timing.h"
 
@@ -24,11 +25,16 @@ namespace {
 
 using std::size_t;
 
-// What is timed: a rung, or cuBLAS in one of its modes.
+// What is timed: a rung, the model's product by the plan of a precision, or cuBLAS in a mode.
 struct Subject {
   std::string name;
   const Rung* rung = nullptr;
+  std::optional<Precision> model = {};
   Cublas::Math math = Cublas::Math::kFp32;
+
+  bool tensor_cores() const {
+    return rung != nullptr ? rung->tensor_cores : model == Precision::kTf32;
+  }
 };
 
 struct Row {
@@ -38,6 +44,7 @@ struct Row {
   std::optional<double> fp32;   // cuBLAS's time in fp32 over this one's
   std::optional<double> tf32;   // likewise in TF32
   Rung::Resources resources{};  // of a rung
+  std::string plan;             // of the model's product
 };
 
 // A product's operands on both sides, and fp64 values of some of its elements.
@@ -173,6 +180,10 @@ std::vector<Subject> subjects(int64_t rung, bool with_cublas) {
       chosen.push_back({.name = fmt::format("{:>2} {}", one.number, one.name), .rung = &one});
     }
   }
+  if (rung == 0) {
+    chosen.push_back({.name = "model fp32", .model = Precision::kFp32});
+    chosen.push_back({.name = "model TF32", .model = Precision::kTf32});
+  }
   return chosen;
 }
 
@@ -183,9 +194,13 @@ std::vector<Row> measure(CudaStream& stream, const SmClock& clock, const Cublas*
   std::vector<Row> rows;
   std::vector<std::function<void()>> bodies;
   for (const Subject& subject : subjects(bench.rung, cublas != nullptr)) {
+    GemmPlan plan;
     if (subject.rung != nullptr) {
       bodies.emplace_back(
           [&stream, &problem, rung = subject.rung] { rung->launch(stream, problem); });
+    } else if (subject.model) {
+      plan = plan_gemm(query_of(problem), *subject.model, stream.facts());
+      bodies.emplace_back([&stream, &problem, plan] { gemm_by_plan(stream, problem, plan); });
     } else {
       bodies.emplace_back([cublas, &shape, &problem, math = subject.math] {
         cublas->gemm(shape, math, problem.a.data(), problem.b.data(), problem.c.data());
@@ -193,10 +208,18 @@ std::vector<Row> measure(CudaStream& stream, const SmClock& clock, const Cublas*
     }
     operands.poison(stream);
     bodies.back()();
-    Row row{
-        .subject = subject, .figures = {}, .error = operands.error(stream), .fp32 = {}, .tf32 = {}};
+    Row row{.subject = subject,
+            .figures = {},
+            .error = operands.error(stream),
+            .fp32 = {},
+            .tf32 = {},
+            .plan = {}};
     if (subject.rung != nullptr) {
       row.resources = subject.rung->resources(shape.trans_a, shape.trans_b);
+    } else if (subject.model) {
+      row.plan =
+          fmt::format("{}, {}", kernel_facts(plan.kernel).name,
+                      plan.slices == 1 ? "k whole" : fmt::format("k in {} slices", plan.slices));
     }
     rows.push_back(std::move(row));
   }
@@ -236,8 +259,8 @@ void print_rows(const GemmShape& shape, const std::vector<Row>& rows) {
     } else {
       fmt::print(" {:>5} {:>7} {:>6} {:>6}", "-", "-", "-", "-");
     }
-    fmt::print(" {:>5}-{:<5} {}\n", row.figures.lowest_mhz, row.figures.highest_mhz,
-               label(row.figures));
+    fmt::print(" {:>5}-{:<5} {}{}\n", row.figures.lowest_mhz, row.figures.highest_mhz,
+               label(row.figures), row.plan.empty() ? "" : "  " + row.plan);
   }
   std::fflush(stdout);
 }
@@ -261,21 +284,24 @@ std::string json_of(const GemmShape& shape, const Row& row) {
         R"("threads": {})",
         uses.registers, uses.shared_bytes, uses.spilled_bytes, uses.resident_blocks, uses.threads);
   }
+  if (!row.plan.empty()) {
+    text += fmt::format(R"(, "plan": "{}")", row.plan);
+  }
   return text + fmt::format(R"(, "sm_mhz": [{}, {}], "clock": "{}"}})", row.figures.lowest_mhz,
                             row.figures.highest_mhz, label(row.figures));
 }
 
-// Geometric mean over the shapes, for each rung, of cuBLAS's time over its own.
+// Geometric mean over the shapes, for each kernel of ours, of cuBLAS's time over its own.
 void print_means(const std::vector<std::vector<Row>>& results) {
   for (size_t i = 2; i < results.front().size(); ++i) {
     std::vector<double> ratios;
     ratios.reserve(results.size());
     const Row& first = results.front()[i];
     for (const std::vector<Row>& rows : results) {
-      ratios.push_back(first.subject.rung->tensor_cores ? *rows[i].tf32 : *rows[i].fp32);
+      ratios.push_back(first.subject.tensor_cores() ? *rows[i].tf32 : *rows[i].fp32);
     }
     fmt::print("# {}: geometric mean {:.3f} of cuBLAS {}\n", first.subject.name,
-               geometric_mean(ratios), first.subject.rung->tensor_cores ? "TF32" : "fp32");
+               geometric_mean(ratios), first.subject.tensor_cores() ? "TF32" : "fp32");
   }
 }
 

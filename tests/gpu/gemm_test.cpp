@@ -107,8 +107,8 @@ std::string case_name(const GemmOperands& in, const GemmPlan& plan, Precision pr
   return std::to_string(in.m) + " x " + std::to_string(in.n) + " x " + std::to_string(in.k) +
          (in.trans_a == Transpose::kYes ? " T" : " N") +
          (in.trans_b == Transpose::kYes ? "T" : "N") +
-         (precision == Precision::kTf32 ? " tf32" : " fp32") + ", kernel " +
-         std::to_string(static_cast<int>(plan.kernel)) + ", slices " + std::to_string(plan.slices);
+         (precision == Precision::kTf32 ? " tf32" : " fp32") + ", " +
+         std::string(kernel_facts(plan.kernel).name) + ", slices " + std::to_string(plan.slices);
 }
 
 GemmOperands without_features(const GemmOperands& in) {

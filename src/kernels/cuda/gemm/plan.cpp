@@ -123,24 +123,27 @@ double microseconds(const GemmPlan& plan, const GemmQuery& query, const CudaFact
 GemmKernelFacts kernel_facts(GemmKernel kernel) {
   switch (kernel) {
     case GemmKernel::kSimt128x128:
-    case GemmKernel::kMma128x128:
-      return {128, 128, false};
+      return {"simt 128x128", 128, 128, false};
     case GemmKernel::kSimt128x64:
-    case GemmKernel::kMma128x64:
-      return {128, 64, false};
+      return {"simt 128x64", 128, 64, false};
     case GemmKernel::kSimt64x64:
+      return {"simt 64x64", 64, 64, false};
+    case GemmKernel::kMma128x128:
+      return {"mma 128x128", 128, 128, false};
+    case GemmKernel::kMma128x64:
+      return {"mma 128x64", 128, 64, false};
     case GemmKernel::kMma64x64:
-      return {64, 64, false};
+      return {"mma 64x64", 64, 64, false};
     case GemmKernel::kWgmma128x256:
-      return {128, 256, true};
+      return {"wgmma 128x256", 128, 256, true};
     case GemmKernel::kWgmma128x192:
-      return {128, 192, true};
+      return {"wgmma 128x192", 128, 192, true};
     case GemmKernel::kWgmma128x128:
-      return {128, 128, true};
+      return {"wgmma 128x128", 128, 128, true};
     case GemmKernel::kWgmma128x96:
-      return {128, 96, true};
+      return {"wgmma 128x96", 128, 96, true};
     case GemmKernel::kWgmma128x64:
-      return {128, 64, true};
+      return {"wgmma 128x64", 128, 64, true};
   }
   throw InternalError("a kernel of {}", static_cast<int>(kernel));
 }

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <span>
+#include <string_view>
 
 #include "core/device/cuda_device.h"
 #include "kernels/gemm.h"
@@ -47,6 +48,7 @@ struct GemmPlan {
 
 /// What a plan needs to know of a kernel.
 struct GemmKernelFacts {
+  std::string_view name;
   int64_t tile_m;
   int64_t tile_n;
   bool k_major_only;  ///< reads no MN-major operand: a must not, b must be transposed
