@@ -93,13 +93,13 @@ class OnGpu {
 
   CudaStream& stream_;
   const GemmOperands& in_;
-  Guarded a_;
-  Guarded b_;
-  Guarded bias_;
-  Guarded residual_;
-  Guarded factor_;
-  std::optional<Guarded> c_;
-  std::optional<Guarded> derivative_;
+  Guarded<float> a_;
+  Guarded<float> b_;
+  Guarded<float> bias_;
+  Guarded<float> residual_;
+  Guarded<float> factor_;
+  std::optional<Guarded<float>> c_;
+  std::optional<Guarded<float>> derivative_;
   int64_t shift_;
 };
 

@@ -3,6 +3,8 @@
 // The shapes of the multi-stage kernels' work, known to the kernels and to what checks their
 // layouts on the host.
 
+#include "kernels/layout/warpgroup.h"
+
 namespace lockstep::layout {
 
 /// What a block, a stage and a warp of a multi-stage product take on.
@@ -46,6 +48,7 @@ struct WgmmaTile {
   static constexpr int kStages = kStages_;
   static constexpr int kResident = kResident_;
   static constexpr int kSharedBytes = kStages * (kBlockM + kBlockN) * 32 * 4;
+  static_assert(8 * warp_sums_floats(kBlockN) * 4 <= kSharedBytes, "eight warps' sums");
 };
 
 /// Rung 12 and the model's large tile in fp32: 8 x 16 elements a thread, 64 x 64 a warp. The others

@@ -7,6 +7,15 @@ namespace lockstep::layout {
 /// Floats of k in a tile: one row is 128 bytes, the span of the swizzle.
 inline constexpr int kWarpgroupDepth = 32;
 
+/// A warp's 16 rows of sums, on their way to global memory: rows eight floats longer than they need
+/// to be, so that the pairs of a warp's four lanes of four rows hit 32 banks.
+constexpr int warp_sums_pitch(int columns) {
+  return columns + 8;
+}
+constexpr int warp_sums_floats(int columns) {
+  return 16 * warp_sums_pitch(columns);
+}
+
 struct TileCoordinate {
   int m;
   int n;

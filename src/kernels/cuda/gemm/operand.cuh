@@ -64,6 +64,13 @@ struct Output {
     }
   }
 
+  /// Nothing is read for a plain product.
+  struct Fetched {};
+  __device__ Fetched fetch(int /*row*/, int /*column*/) const { return {}; }
+  __device__ void store4(int row, int column, float4 value, const Fetched& /*fetched*/) const {
+    store4(row, column, value);
+  }
+
   __device__ void store4(int row, int column, float4 value) const {
     if (vectorized && row < m && column + 4 <= n) {
       *reinterpret_cast<float4*>(at(row, column)) = value;

@@ -36,24 +36,42 @@ __device__ void fill_tiles(const WgmmaPipeline<Shape>& pipeline, const WgmmaOper
   }
 }
 
-/// Gives a warpgroup's 64 x kN sums to `store` in runs of four neighbouring columns, from (row0,
-/// column0) on.
+/// Gives a warp's 16 x kN sums to `store` in runs of four neighbouring columns, from (row0,
+/// column0) on. They pass through `memory`, this warp's own, so that a warp touches whole lines of
+/// global memory: as the products leave them, lanes hold pieces of 8 bytes.
 template <int kN, class Store>
-__device__ void store_sums(const float (&sum)[kN / 2], int row0, int column0, const Store& store) {
+__device__ void store_sums(const float (&sum)[kN / 2], float* memory, int row0, int column0,
+                           const Store& store) {
+  constexpr int kPitch = layout::warp_sums_pitch(kN);
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int warp = static_cast<int>(threadIdx.x) / 32 % 4;
-  const bool odd = lane % 2 != 0;
-  // A lane has two columns of two rows that lie eight apart. Neighbours trade halves: then each
-  // has four columns of one row.
-  const int row = row0 + warp * 16 + lane / 4 + (odd ? 8 : 0);
-  const int column = column0 + lane % 4 / 2 * 4;
 #pragma unroll
   for (int j = 0; j < kN / 8; ++j) {
-    const float* const mine = sum + 4 * j;
-    const float x = __shfl_xor_sync(0xFFFFFFFFU, odd ? mine[0] : mine[2], 1);
-    const float y = __shfl_xor_sync(0xFFFFFFFFU, odd ? mine[1] : mine[3], 1);
-    store.store4(row, column + 8 * j,
-                 odd ? make_float4(x, y, mine[2], mine[3]) : make_float4(mine[0], mine[1], x, y));
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      float* const to = memory + (lane / 4 + half * 8) * kPitch + 8 * j + lane % 4 * 2;
+      *reinterpret_cast<float2*>(to) =
+          make_float2(sum[4 * j + 2 * half], sum[4 * j + 2 * half + 1]);
+    }
+  }
+  __syncwarp();
+  constexpr int kRowChunks = kN / 4;
+  constexpr int kTogether = 4;  // whose operands are fetched before any is stored
+#pragma unroll 1
+  for (int i = 0; i < 16 * kRowChunks / 32; i += kTogether) {
+    typename Store::Fetched fetched[kTogether];
+#pragma unroll
+    for (int j = 0; j < kTogether; ++j) {
+      const int chunk = (i + j) * 32 + lane;
+      fetched[j] = store.fetch(row0 + chunk / kRowChunks, column0 + chunk % kRowChunks * 4);
+    }
+#pragma unroll
+    for (int j = 0; j < kTogether; ++j) {
+      const int chunk = (i + j) * 32 + lane;
+      const int row = chunk / kRowChunks;
+      const int column = chunk % kRowChunks * 4;
+      store.store4(row0 + row, column0 + column,
+                   *reinterpret_cast<const float4*>(memory + row * kPitch + column), fetched[j]);
+    }
   }
 }
 
@@ -86,6 +104,11 @@ __device__ void multiply_tiles(const WgmmaPipeline<Shape>& pipeline, int group, 
   }
   warpgroup_wait<0>();
   warpgroup_fence_sums(sum);
+}
+
+/// The two warpgroups that multiply wait for each other.
+__device__ inline void meet_warpgroups() {
+  asm volatile("bar.sync 1, 256;" ::: "memory");
 }
 
 /// Block x computes a tile of the z-th slice of k, and gives it to `store` (see Output).
@@ -121,7 +144,10 @@ __global__ void __launch_bounds__(kWgmmaThreads, Shape::kResident)
   } else {
     float sum[Shape::kBlockN / 2] = {};
     multiply_tiles<Shape>(pipeline, group, tiles, sum);
-    store_sums<Shape::kBlockN>(sum, m0 + group * 64, n0, store);
+    meet_warpgroups();  // the other one may still have been reading the tiles
+    const int warp = static_cast<int>(threadIdx.x) / 32;
+    store_sums<Shape::kBlockN>(sum, shared + warp * layout::warp_sums_floats(Shape::kBlockN),
+                               m0 + warp * 16, n0, store);
   }
 }
 
