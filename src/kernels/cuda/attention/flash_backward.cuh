@@ -1,8 +1,8 @@
 #pragma once
 
-// The gradients of attention by tiles, with the probabilities computed again from lse: one kernel
-// for dq, where a block has queries and walks the keys, and one for dk and dv, where it has keys
-// and walks the queries. Seven products instead of five, but every sum is one lane's, in one order.
+// The gradients of attention by tiles, with the probabilities computed again from lse. Half of the
+// blocks have queries, walk the keys and sum dq; the others have keys, walk the queries and sum dk
+// and dv. Seven products instead of five, but every sum is one lane's, in one order.
 
 #include <cuda_runtime.h>
 
@@ -16,7 +16,7 @@
 
 namespace lockstep::cuda {
 
-/// What a block and a warp of either kernel take on: `kOwn` rows of two matrices that it keeps,
+/// What a block and a warp of either half take on: kOwn rows of two matrices that it keeps,
 /// kOthers rows of two more at a time.
 template <class Products_, int kWarps_, int kResident_>
 struct BackwardShape {
@@ -28,7 +28,7 @@ struct BackwardShape {
   static constexpr int kOthers = Products::kTileColumns;
   static constexpr int kOwnFloats = kOwn * Products::kHeadDim;
   static constexpr int kTileFloats = kOthers * Products::kHeadDim;
-  static constexpr int kRowFloats = 2 * (kOwn > 2 * kOthers ? kOwn : 2 * kOthers);
+  static constexpr int kRowFloats = 4 * kOthers;  ///< lse and delta of two tiles of queries
   static constexpr int kSharedBytes =
       4 * (2 * kOwnFloats + 4 * kTileFloats + kWarps_ * Products::kScratchFloats + kRowFloats);
 };
@@ -37,70 +37,27 @@ struct FlashBackward {
   Heads heads;
   float scale;
   float* dqkv;
-  float* delta;
+  const float* delta;
   const float* dout;
-  const float* out;
   const float* lse;
   const float* qkv;
 };
 
-/// Row sums of dout * out for kRows rows from `first` on, by one warp: eight lanes a row.
-template <int kRows>
-__device__ void sum_delta(float* to, const FlashBackward& args, int head, int first) {
-  const Heads& heads = args.heads;
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int64_t offset = heads.offset(head);
-#pragma unroll 4
-  for (int row = lane / 8; row < kRows; row += 4) {
-    const int position = first + row;
-    float sum = 0;
-    if (position < heads.time) {
-      const int64_t at = offset + position * heads.stride();
-      if (heads.vectorized) {
-        for (int d = lane % 8 * 4; d < heads.head_dim; d += 32) {
-          const float4 a = *reinterpret_cast<const float4*>(args.dout + at + d);
-          const float4 b = *reinterpret_cast<const float4*>(args.out + at + d);
-          sum = fmaf(a.x, b.x, fmaf(a.y, b.y, fmaf(a.z, b.z, fmaf(a.w, b.w, sum))));
-        }
-      } else {
-        for (int d = lane % 8; d < heads.head_dim; d += 8) {
-          sum = fmaf(args.dout[at + d], args.out[at + d], sum);
-        }
-      }
-    }
-#pragma unroll
-    for (int mask = 1; mask < 8; mask *= 2) {
-      sum += __shfl_xor_sync(~0U, sum, mask);
-    }
-    if (lane % 8 == 0) {
-      to[row] = sum;
-      if (position < heads.time) {
-        args.delta[static_cast<int64_t>(head) * heads.time + position] = sum;
-      }
-    }
-  }
-}
-
-/// dq and delta.
+/// dq of the `tile`-th kOwn queries of a head.
 template <class Shape>
-__global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
-    flash_dq_kernel(FlashBackward args) {
+__device__ void sum_dq(const FlashBackward& args, float* shared, int head, int tile) {
   using Products = typename Shape::Products;
   using Key = typename Products::Key;
   constexpr int kHeadDim = Products::kHeadDim;
   constexpr int kKeys = Shape::kOthers;
-  extern __shared__ __align__(128) float shared[];
   float* const q_tile = shared;
   float* const dout_tile = q_tile + Shape::kOwnFloats;
   float* const ring = dout_tile + Shape::kOwnFloats;  // k, v; k, v
   const int warp = static_cast<int>(threadIdx.x) / 32;
   float* const scratch = ring + 4 * Shape::kTileFloats + warp * Products::kScratchFloats;
-  float* const deltas = ring + 4 * Shape::kTileFloats + Shape::kWarps * Products::kScratchFloats +
-                        warp * Products::kTileRows;
 
   const Heads& heads = args.heads;
-  const int head = static_cast<int>(blockIdx.x);
-  const int q0 = static_cast<int>(gridDim.y - 1 - blockIdx.y) * Shape::kOwn;
+  const int q0 = tile * Shape::kOwn;
   const int first_query = q0 + warp * Products::kTileRows;
   const int64_t stride = heads.packed_stride();
   const float* q = args.qkv + heads.packed_offset(head);
@@ -121,17 +78,15 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
   commit_copies();
   fill_keys(0, 0);
   commit_copies();
-  sum_delta<Products::kTileRows>(deltas, args, head, first_query);
-  __syncwarp();
   float delta[Products::kRows];
   float lse2[Products::kRows];
 #pragma unroll
   for (int i = 0; i < Products::kRows; ++i) {
     const int query = first_query + Products::row(i);
-    delta[i] = deltas[Products::row(i)];
-    lse2[i] = query < heads.time
-                  ? args.lse[static_cast<int64_t>(head) * heads.time + query] * kLog2E
-                  : INFINITY;
+    const int64_t at = static_cast<int64_t>(head) * heads.time + query;
+    const bool exists = query < heads.time;
+    delta[i] = exists ? args.delta[at] : 0;
+    lse2[i] = exists ? args.lse[at] * kLog2E : INFINITY;
   }
   wait_copies<1>();
   __syncthreads();
@@ -155,16 +110,15 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
       typename Products::Scores dp;
       Products::scores(s, q_left, k_tile);
       Products::scores(dp, dout_left, k_tile + Shape::kTileFloats);
-      const bool masked = key + kKeys > first_query + 1;
+      if (key + kKeys > first_query + 1) {
+        mask<Products>(s, [&](int row, int column) { return key + column > first_query + row; });
+      }
 #pragma unroll
       for (int i = 0; i < Products::kRows; ++i) {
 #pragma unroll
         for (int j = 0; j < Products::kColumns; ++j) {
           const float p = exp2_approx(fmaf(s[i][j], scale2, -lse2[i]));
           s[i][j] = p * (dp[i][j] - delta[i]);
-          if (masked && key + Products::column(j) > first_query + Products::row(i)) {
-            s[i][j] = 0;
-          }
         }
       }
       Products::accumulate(sums, s, k_tile, scratch);
@@ -183,15 +137,13 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
   }
 }
 
-/// dk and dv; reads what flash_dq_kernel left in delta. Scores are transposed: rows are keys.
+/// dk and dv of the `tile`-th kOwn keys of a head. Scores are transposed: rows are keys.
 template <class Shape>
-__global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
-    flash_dkv_kernel(FlashBackward args) {
+__device__ void sum_dkv(const FlashBackward& args, float* shared, int head, int tile) {
   using Products = typename Shape::Products;
   using Key = typename Products::Key;
   constexpr int kHeadDim = Products::kHeadDim;
   constexpr int kQueries = Shape::kOthers;
-  extern __shared__ __align__(128) float shared[];
   float* const k_tile = shared;
   float* const v_tile = k_tile + Shape::kOwnFloats;
   float* const ring = v_tile + Shape::kOwnFloats;  // q, dout; q, dout
@@ -201,8 +153,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
       ring + 4 * Shape::kTileFloats + Shape::kWarps * Products::kScratchFloats;
 
   const Heads& heads = args.heads;
-  const int head = static_cast<int>(blockIdx.x);
-  const int k0 = static_cast<int>(blockIdx.y) * Shape::kOwn;
+  const int k0 = tile * Shape::kOwn;
   const int first_key = k0 + warp * Products::kTileRows;
   const int64_t stride = heads.packed_stride();
   const float* q = args.qkv + heads.packed_offset(head);
@@ -256,16 +207,15 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
       const float* delta = lse + kQueries;
       typename Products::Scores p;
       Products::scores(p, k_left, q_tile);
-      const bool masked = query < first_key + Products::kTileRows - 1;
+      if (query < first_key + Products::kTileRows - 1) {
+        mask<Products>(p, [&](int row, int column) { return first_key + row > query + column; });
+      }
 #pragma unroll
       for (int j = 0; j < Products::kColumns; ++j) {
         const float lse2 = lse[Products::column(j)] * kLog2E;
 #pragma unroll
         for (int i = 0; i < Products::kRows; ++i) {
           p[i][j] = exp2_approx(fmaf(p[i][j], scale2, -lse2));
-          if (masked && first_key + Products::row(i) > query + Products::column(j)) {
-            p[i][j] = 0;
-          }
         }
       }
       Products::accumulate(dv, p, dout_tile, scratch);
@@ -293,6 +243,41 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
       Products::for_each4(dk, i, [&](int d, float4 value) { store_row4(to, d, value, heads); });
       to += heads.channels();
       Products::for_each4(dv, i, [&](int d, float4 value) { store_row4(to, d, value, heads); });
+    }
+  }
+}
+
+/// How the blocks of a head are shared out: by turns, one block of queries and as many of keys as
+/// it is times as large.
+template <class DqShape, class DkvShape>
+struct BackwardTurns {
+  static constexpr int kKeyBlocks = DqShape::kOwn / DkvShape::kOwn;
+  static constexpr int kBlocks = 1 + kKeyBlocks;
+  static_assert(DqShape::kOwn % DkvShape::kOwn == 0);
+  static_assert(DqShape::kThreads == DkvShape::kThreads);
+  static constexpr int kSharedBytes = DqShape::kSharedBytes > DkvShape::kSharedBytes
+                                          ? DqShape::kSharedBytes
+                                          : DkvShape::kSharedBytes;
+  static __host__ __device__ int count(int time) {
+    return (time + DqShape::kOwn - 1) / DqShape::kOwn;
+  }
+};
+
+/// Those that walk the furthest start first: the last queries and the first keys.
+template <class DqShape, class DkvShape>
+__global__ void __launch_bounds__(DqShape::kThreads, DqShape::kResident)
+    flash_backward_kernel(FlashBackward args) {
+  using Turns = BackwardTurns<DqShape, DkvShape>;
+  extern __shared__ __align__(128) float shared[];
+  const int head = static_cast<int>(blockIdx.x);
+  const int turn = static_cast<int>(blockIdx.y) / Turns::kBlocks;
+  const int part = static_cast<int>(blockIdx.y) % Turns::kBlocks;
+  if (part == 0) {
+    sum_dq<DqShape>(args, shared, head, Turns::count(args.heads.time) - 1 - turn);
+  } else {
+    const int tile = turn * Turns::kKeyBlocks + part - 1;
+    if (tile * DkvShape::kOwn < args.heads.time) {
+      sum_dkv<DkvShape>(args, shared, head, tile);
     }
   }
 }

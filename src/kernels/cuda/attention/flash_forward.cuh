@@ -40,6 +40,20 @@ struct FlashForward {
   const float* qkv;
 };
 
+/// Leaves no weight to the scores of a tile for which hidden(row, column).
+template <class Products, class Hidden>
+__device__ void mask(typename Products::Scores& s, Hidden hidden) {
+#pragma unroll
+  for (int i = 0; i < Products::kRows; ++i) {
+#pragma unroll
+    for (int j = 0; j < Products::kColumns; ++j) {
+      if (hidden(Products::row(i), Products::column(j))) {
+        s[i][j] = -INFINITY;
+      }
+    }
+  }
+}
+
 /// The running softmax of a lane's rows. The sum is of the lane's own columns until the end.
 template <class Products>
 struct OnlineSoftmax {
@@ -55,23 +69,28 @@ struct OnlineSoftmax {
     }
   }
 
-  /// Products q·k become the exponentials of what they lie below the row's maximum so far, and what
-  /// was summed before is scaled to it. scale2: of q·k, times log2(e).
+  /// Products q·k become the exponentials of what they lie below the row's reference, `max`. That
+  /// is the row's maximum when it was last set; it is set again, and what was summed before scaled
+  /// to it, once a product lies so far above that exponentials exceed 2^kSlack. scale2: of q·k,
+  /// times log2(e).
   __device__ void take(Scores& s, float scale2, typename Products::Sums& sums) {
+    float largest[Products::kRows];
+    bool exceeded = false;
 #pragma unroll
     for (int i = 0; i < Products::kRows; ++i) {
-      float largest = s[i][0];
+      largest[i] = s[i][0];
 #pragma unroll
       for (int j = 1; j < Products::kColumns; ++j) {
-        largest = fmaxf(largest, s[i][j]);
+        largest[i] = fmaxf(largest[i], s[i][j]);
       }
-      largest = Products::reduce_row(largest, [](float a, float b) { return fmaxf(a, b); });
-      largest = fmaxf(largest, max[i]);
-      const float correction = exp2_approx((max[i] - largest) * scale2);
-      max[i] = largest;
-      sum[i] *= correction;
-      Products::scale_row(sums, i, correction);
-      const float offset = -largest * scale2;
+      exceeded = exceeded || (largest[i] - max[i]) * scale2 > kSlack;
+    }
+    if (__any_sync(~0U, exceeded)) {
+      raise(largest, scale2, sums);
+    }
+#pragma unroll
+    for (int i = 0; i < Products::kRows; ++i) {
+      const float offset = -max[i] * scale2;
 #pragma unroll
       for (int j = 0; j < Products::kColumns; ++j) {
         s[i][j] = exp2_approx(fmaf(s[i][j], scale2, offset));
@@ -84,6 +103,23 @@ struct OnlineSoftmax {
 #pragma unroll
     for (int i = 0; i < Products::kRows; ++i) {
       sum[i] = Products::reduce_row(sum[i], [](float a, float b) { return a + b; });
+    }
+  }
+
+ private:
+  static constexpr float kSlack = 8;
+
+  __device__ void raise(const float (&largest)[Products::kRows], float scale2,
+                        typename Products::Sums& sums) {
+#pragma unroll
+    for (int i = 0; i < Products::kRows; ++i) {
+      const float row_largest =
+          Products::reduce_row(largest[i], [](float a, float b) { return fmaxf(a, b); });
+      const float raised = fmaxf(max[i], row_largest);
+      const float correction = exp2_approx((max[i] - raised) * scale2);
+      max[i] = raised;
+      sum[i] *= correction;
+      Products::scale_row(sums, i, correction);
     }
   }
 };
@@ -143,15 +179,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
       typename Products::Scores s;
       Products::scores(s, left, k_tile);
       if (key + kKeys > first_query + 1) {
-#pragma unroll
-        for (int i = 0; i < Products::kRows; ++i) {
-#pragma unroll
-          for (int j = 0; j < Products::kColumns; ++j) {
-            if (key + Products::column(j) > first_query + Products::row(i)) {
-              s[i][j] = -INFINITY;
-            }
-          }
-        }
+        mask<Products>(s, [&](int row, int column) { return key + column > first_query + row; });
       }
       softmax.take(s, scale2, sums);
       Products::accumulate(sums, s, k_tile + Shape::kTileFloats, scratch);

@@ -7,8 +7,10 @@
 namespace lockstep::cuda {
 namespace {
 
+// 32 queries or 16 keys a warp: a warp's rows share what it reads of the other side. dk and dv
+// leave no registers for more keys, nor for their fragments where heads are large.
 template <int kHeadDim>
-using DqShape = BackwardShape<MmaProducts<kHeadDim, 1, 32, kHeadDim <= 64>, 4, 2>;
+using DqShape = BackwardShape<MmaProducts<kHeadDim, kHeadDim <= 64 ? 2 : 1, 32, false>, 4, 2>;
 
 template <int kHeadDim>
 using DkvShape =

@@ -7,8 +7,11 @@
 namespace lockstep::cuda {
 namespace {
 
+// 32 queries a warp share what it reads of k and v; larger heads leave registers for 16.
 template <int kHeadDim>
-using Shape = ForwardShape<MmaProducts<kHeadDim, 1, 32, true>, 4, kHeadDim <= 64 ? 3 : 2>;
+using Shape =
+    ForwardShape<MmaProducts<kHeadDim, kHeadDim <= 64 ? 2 : 1, kHeadDim <= 64 ? 64 : 32, true>, 4,
+                 2>;
 
 }  // namespace
 

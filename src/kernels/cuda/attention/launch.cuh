@@ -4,11 +4,13 @@
 
 #include <cuda_runtime.h>
 
+#include <algorithm>
 #include <type_traits>
 
 #include "core/device/cuda_error.h"
 #include "kernels/cuda/attention/flash_backward.cuh"
 #include "kernels/cuda/attention/flash_forward.cuh"
+#include "kernels/cuda/attention/launchers.h"
 
 namespace lockstep::cuda {
 
@@ -27,16 +29,21 @@ void dispatch_head_dim(int64_t head_dim, Body body) {
   }
 }
 
-/// One block for each `rows` positions of each head.
-template <class Shape, class Args>
-void launch_flash(CudaStream& stream, void (*kernel)(Args), const Args& args, int rows) {
-  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                  Shape::kSharedBytes),
-             "raising a kernel's shared memory");
-  const dim3 grid(static_cast<unsigned>(args.heads.count),
-                  static_cast<unsigned>((args.heads.time + rows - 1) / rows));
-  kernel<<<grid, Shape::kThreads, Shape::kSharedBytes, stream.handle()>>>(args);
+/// `blocks` for each head.
+template <class Args>
+void launch_flash(CudaStream& stream, void (*kernel)(Args), const Args& args, int threads,
+                  int shared_bytes, int blocks) {
+  check_cuda(
+      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
+      "raising a kernel's shared memory");
+  const dim3 grid(static_cast<unsigned>(args.heads.count), static_cast<unsigned>(blocks));
+  kernel<<<grid, threads, shared_bytes, stream.handle()>>>(args);
   check_cuda(cudaGetLastError(), "launching attention");
+}
+
+/// Blocks of `rows` positions each.
+inline int blocks_of(int64_t time, int rows) {
+  return static_cast<int>((time + rows - 1) / rows);
 }
 
 inline float score_scale(const AttentionShape& shape) {
@@ -45,28 +52,29 @@ inline float score_scale(const AttentionShape& shape) {
 
 template <class Shape>
 void launch_forward(CudaStream& stream, const AttentionForward<CudaDevice>& args) {
-  launch_flash<Shape>(stream, &flash_forward_kernel<Shape>,
-                      FlashForward{.heads = heads_of(args.shape, args.out.data(), args.qkv.data()),
-                                   .scale = score_scale(args.shape),
-                                   .out = args.out.data(),
-                                   .lse = args.lse.data(),
-                                   .qkv = args.qkv.data()},
-                      Shape::kQueries);
+  launch_flash(stream, &flash_forward_kernel<Shape>,
+               FlashForward{.heads = heads_of(args.shape, args.out.data(), args.qkv.data()),
+                            .scale = score_scale(args.shape),
+                            .out = args.out.data(),
+                            .lse = args.lse.data(),
+                            .qkv = args.qkv.data()},
+               Shape::kThreads, Shape::kSharedBytes, blocks_of(args.shape.time, Shape::kQueries));
 }
 
 template <class DqShape, class DkvShape>
 void launch_backward(CudaStream& stream, const AttentionBackward<CudaDevice>& args) {
-  const FlashBackward flash{.heads = heads_of(args.shape, args.dqkv.data(), args.dout.data(),
-                                              args.out.data(), args.qkv.data()),
-                            .scale = score_scale(args.shape),
-                            .dqkv = args.dqkv.data(),
-                            .delta = args.delta.data(),
-                            .dout = args.dout.data(),
-                            .out = args.out.data(),
-                            .lse = args.lse.data(),
-                            .qkv = args.qkv.data()};
-  launch_flash<DqShape>(stream, &flash_dq_kernel<DqShape>, flash, DqShape::kOwn);
-  launch_flash<DkvShape>(stream, &flash_dkv_kernel<DkvShape>, flash, DkvShape::kOwn);
+  sum_delta(stream, args);
+  const FlashBackward flash{
+      .heads = heads_of(args.shape, args.dqkv.data(), args.dout.data(), args.qkv.data()),
+      .scale = score_scale(args.shape),
+      .dqkv = args.dqkv.data(),
+      .delta = args.delta.data(),
+      .dout = args.dout.data(),
+      .lse = args.lse.data(),
+      .qkv = args.qkv.data()};
+  using Turns = BackwardTurns<DqShape, DkvShape>;
+  launch_flash(stream, &flash_backward_kernel<DqShape, DkvShape>, flash, DqShape::kThreads,
+               Turns::kSharedBytes, Turns::kBlocks * Turns::count(flash.heads.time));
 }
 
 }  // namespace lockstep::cuda

@@ -15,6 +15,9 @@ void flash_fp32_backward(CudaStream& stream, const AttentionBackward<CudaDevice>
 void flash_tf32_forward(CudaStream& stream, const AttentionForward<CudaDevice>& args);
 void flash_tf32_backward(CudaStream& stream, const AttentionBackward<CudaDevice>& args);
 
+/// delta of the flash kernels' backward.
+void sum_delta(CudaStream& stream, const AttentionBackward<CudaDevice>& args);
+
 void decode(CudaStream& stream, const AttentionDecode<CudaDevice>& args);
 
 }  // namespace lockstep::cuda
