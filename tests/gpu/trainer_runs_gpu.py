@@ -2,13 +2,16 @@
 interrupted. One GPU is enough: ranks share it where there are several."""
 
 import os
+import signal
+import subprocess
 import sys
+import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 
-from trainer_runs import TINY, expect, expect_same_run, main, state_hash  # noqa: E402
+from trainer_runs import LIMIT, TINY, Run, expect, expect_same_run, main, state_hash  # noqa: E402
 
-USAGE, OUT_OF_MEMORY, NON_FINITE = 2, 7, 8
+USAGE, PEER_LOST, OUT_OF_MEMORY, NON_FINITE, INTERRUPTED = 2, 5, 7, 8, 75
 # Heads of 32, as the GPU's attention takes them.
 GPU = ["64" if flag == "--n-embd" else word for flag, word in zip([""] + TINY, TINY)] + ["--device", "cuda"]
 
@@ -88,6 +91,38 @@ def a_step_that_is_not_finite(folder):
         expect(name in ("step_00000001",), f"saved {name} after the state was lost")
 
 
+def signalled(folder, out, number):
+    """Two ranks that share a GPU, of which rank 1 gets a signal amid its steps."""
+    flags = ["--share-gpu", "--max-iters", "1000000", "--eval-interval", "0"]
+    process = subprocess.Popen(folder.command(2, out, *flags, tiny=GPU), stdout=subprocess.PIPE,
+                               stderr=subprocess.PIPE, text=True)
+    metrics = os.path.join(folder.at(out), "metrics.jsonl")
+    end = time.monotonic() + LIMIT
+    while not os.path.exists(metrics) or os.path.getsize(metrics) < 20000:
+        expect(time.monotonic() < end and process.poll() is None, "the run did not begin")
+        time.sleep(0.01)
+    with open(f"/proc/{process.pid}/task/{process.pid}/children") as file:
+        ranks = [int(word) for word in file.read().split()]
+    os.kill(ranks[1], number)
+    began = time.monotonic()
+    stdout, stderr = process.communicate(timeout=LIMIT)
+    expect(time.monotonic() - began < 20, "the other rank stayed")
+    return Run(folder.at(out), subprocess.CompletedProcess([], process.returncode, stdout, stderr))
+
+
+def a_rank_that_dies(folder):
+    run = signalled(folder, "killed", signal.SIGKILL)
+    expect(run.code in (PEER_LOST, 128 + signal.SIGKILL), f"code {run.code}\n{run.stderr}")  # mpirun may say its own
+    expect("rank 1 (" in run.stderr and "died in step" in run.stderr, run.stderr)
+
+
+def a_signal_to_stop(folder):
+    run = signalled(folder, "stopped", signal.SIGTERM)
+    expect(run.code == INTERRUPTED, f"code {run.code}\n{run.stderr}")
+    expect(len(run.checkpoints()) == 1 and run.checkpoints()[0][5:] == f"{len(run.losses()):08d}",
+           f"checkpoints {run.checkpoints()} after {len(run.losses())} steps")
+
+
 def plan_and_memory(folder):
     plan = train(folder, "out", "--plan")
     expect("AdamW moments" in plan.stdout and "or less fits" in plan.stdout, plan.stdout)
@@ -103,6 +138,6 @@ def learns_and_samples(folder):
     expect("sample:" in run.stdout, run.stdout)
 
 
-main({f.__name__: f for f in (follows_the_cpu, same_bits, resume, either_device_reads_the_other,
-                              accumulation_is_ranks, resume_on_two_ranks, refuses_a_shared_gpu,
-                              a_step_that_is_not_finite, plan_and_memory, learns_and_samples)})
+main({f.__name__: f for f in (follows_the_cpu, same_bits, resume, either_device_reads_the_other, accumulation_is_ranks,
+                              resume_on_two_ranks, refuses_a_shared_gpu, a_step_that_is_not_finite, a_rank_that_dies,
+                              a_signal_to_stop, plan_and_memory, learns_and_samples)})
