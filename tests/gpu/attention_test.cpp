@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "core/base/error.h"
+#include "gpu/guarded.h"
 #include "kernels/cuda/ops.h"
 #include "support/naive_ops.h"
 #include "support/op_check.h"
@@ -36,53 +37,15 @@ int64_t rows(const AttentionShape& shape) {
   return shape.batch * shape.heads * shape.time;
 }
 
-// Device memory between margins of NaN, from the `shift`-th float on: 16-byte aligned or not.
-class DeviceTensor {
- public:
-  DeviceTensor(CudaStream& stream, const std::vector<float>& values, int64_t shift)
-      : stream_(stream),
-        begin_(kMargin + shift),
-        end_(begin_ + static_cast<int64_t>(values.size())),
-        memory_(end_ + kMargin) {
-    std::vector<float> all(static_cast<size_t>(memory_.size()), std::nanf(""));
-    std::copy(values.begin(), values.end(), all.begin() + begin_);
-    copy_from_host(stream_, memory_.view(), all.data());
-    stream_.synchronize();
-  }
-  /// An output: all NaN.
-  DeviceTensor(CudaStream& stream, int64_t size, int64_t shift)
-      : DeviceTensor(stream, std::vector<float>(static_cast<size_t>(size), std::nanf("")), shift) {}
-
-  CudaView<float> view() { return memory_.view().subview({begin_, end_}); }
-
-  std::vector<float> values() {
-    std::vector<float> all(static_cast<size_t>(memory_.size()));
-    copy_to_host(stream_, all.data(), std::as_const(memory_).view());
-    stream_.synchronize();
-    for (int64_t i = 0; i < memory_.size(); ++i) {
-      EXPECT_TRUE((i >= begin_ && i < end_) || std::isnan(all[static_cast<size_t>(i)]))
-          << "written outside, at " << i - begin_;
-    }
-    return {all.begin() + begin_, all.begin() + end_};
-  }
-
- private:
-  static constexpr int64_t kMargin = 64;
-  CudaStream& stream_;
-  int64_t begin_;
-  int64_t end_;
-  CudaBuffer<float> memory_;
-};
-
 struct Forward {
   std::vector<float> out, lse;
 };
 
 Forward run_forward(CudaStream& stream, AttentionKind kind, const AttentionShape& shape,
                     const std::vector<float>& qkv, int64_t shift = 0) {
-  DeviceTensor in(stream, qkv, shift);
-  DeviceTensor out(stream, qkv_size(shape) / 3, shift);
-  DeviceTensor lse(stream, rows(shape), shift);
+  Guarded<float> in(stream, qkv, shift);
+  Guarded<float> out(stream, qkv_size(shape) / 3, shift);
+  Guarded<float> lse(stream, rows(shape), shift);
   attention_forward(stream, kind,
                     {.shape = shape, .out = out.view(), .lse = lse.view(), .qkv = in.view()});
   return {out.values(), lse.values()};
@@ -91,12 +54,12 @@ Forward run_forward(CudaStream& stream, AttentionKind kind, const AttentionShape
 std::vector<float> run_backward(CudaStream& stream, AttentionKind kind, const AttentionShape& shape,
                                 const std::vector<float>& dout, const std::vector<float>& qkv,
                                 const Forward& forward, int64_t shift = 0) {
-  DeviceTensor in(stream, qkv, shift);
-  DeviceTensor out(stream, forward.out, shift);
-  DeviceTensor lse(stream, forward.lse, shift);
-  DeviceTensor out_gradient(stream, dout, shift);
-  DeviceTensor dqkv(stream, qkv_size(shape), shift);
-  DeviceTensor delta(stream, rows(shape), shift);
+  Guarded<float> in(stream, qkv, shift);
+  Guarded<float> out(stream, forward.out, shift);
+  Guarded<float> lse(stream, forward.lse, shift);
+  Guarded<float> out_gradient(stream, dout, shift);
+  Guarded<float> dqkv(stream, qkv_size(shape), shift);
+  Guarded<float> delta(stream, rows(shape), shift);
   attention_backward(stream, kind,
                      {.shape = shape,
                       .dqkv = dqkv.view(),
@@ -333,9 +296,9 @@ TEST_F(GpuAttentionOps, FollowTheStreamsPrecision) {
   const std::vector<float> qkv = normal_values(qkv_size(shape), 1);
   for (const Precision precision : {Precision::kFp32, Precision::kTf32}) {
     CudaStream stream(precision);
-    DeviceTensor in(stream, qkv, 0);
-    DeviceTensor out(stream, qkv_size(shape) / 3, 0);
-    DeviceTensor lse(stream, rows(shape), 0);
+    Guarded<float> in(stream, qkv, 0);
+    Guarded<float> out(stream, qkv_size(shape) / 3, 0);
+    Guarded<float> lse(stream, rows(shape), 0);
     attention_forward(stream,
                       {.shape = shape, .out = out.view(), .lse = lse.view(), .qkv = in.view()});
     const AttentionKind kind =
@@ -367,10 +330,10 @@ TEST_P(GpuDecode, MatchesTheReference) {
   const int64_t width = channels(shape);
   const std::vector<float> qkv = normal_values(qkv_size(shape), 1);
   CudaStream stream;
-  DeviceTensor in(stream, qkv, 0);
-  DeviceTensor k_cache(stream, shape.time * width, 0);
-  DeviceTensor v_cache(stream, shape.time * width, 0);
-  DeviceTensor out(stream, shape.time * width, 0);
+  Guarded<float> in(stream, qkv, 0);
+  Guarded<float> k_cache(stream, shape.time * width, 0);
+  Guarded<float> v_cache(stream, shape.time * width, 0);
+  Guarded<float> out(stream, shape.time * width, 0);
   for (int64_t t = 0; t < shape.time; ++t) {
     attention_decode(stream, {.heads = shape.heads,
                               .head_dim = shape.head_dim,

@@ -6,6 +6,7 @@
 #include "core/device/cuda_error.h"
 #include "kernels/cuda/attention/attention.h"
 #include "kernels/cuda/attention/launchers.h"
+#include "kernels/cuda/warp_reduce.cuh"
 
 namespace lockstep::cuda {
 namespace {
@@ -24,13 +25,6 @@ struct Decode {
   int position;
   float scale;
 };
-
-__device__ float warp_sum(float value) {
-  for (int mask = 16; mask > 0; mask /= 2) {
-    value += __shfl_xor_sync(~0U, value, mask);
-  }
-  return value;
-}
 
 // What a warp or a block has seen: the largest score, the sum of exponentials, and their sum of v.
 struct Partial {

@@ -4,6 +4,7 @@
 
 #include "core/device/cuda_device.h"
 #include "kernels/attention.h"
+#include "kernels/cuda/pack.cuh"
 
 namespace lockstep::cuda {
 
@@ -30,10 +31,6 @@ struct Heads {
   }
 };
 
-inline bool starts_chunk(const void* pointer) {
-  return reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
-}
-
 /// The heads of tensors that start at `pointers`.
 template <class... Pointers>
 Heads heads_of(const AttentionShape& shape, Pointers... pointers) {
@@ -41,7 +38,7 @@ Heads heads_of(const AttentionShape& shape, Pointers... pointers) {
           .per_sequence = static_cast<int>(shape.heads),
           .time = static_cast<int>(shape.time),
           .head_dim = static_cast<int>(shape.head_dim),
-          .vectorized = shape.head_dim % 4 == 0 && (starts_chunk(pointers) && ...)};
+          .vectorized = shape.head_dim % 4 == 0 && all_aligned16(pointers...)};
 }
 
 /// Writes the elements [d, d + 4) of a head's row that exist.

@@ -7,6 +7,7 @@
 #include "core/device/cuda_error.h"
 #include "kernels/cuda/attention/heads.cuh"
 #include "kernels/cuda/attention/launchers.h"
+#include "kernels/cuda/warp_reduce.cuh"
 
 namespace lockstep::cuda {
 namespace {
@@ -109,13 +110,6 @@ __device__ float warp_max(float value) {
   }
   return value;
 }
-__device__ float warp_sum(float value) {
-  for (int mask = 16; mask > 0; mask /= 2) {
-    value += __shfl_xor_sync(~0U, value, mask);
-  }
-  return value;
-}
-
 // The row that a warp has, counted over all heads; rows * T is where it starts in the scores.
 __device__ int64_t row_of_warp() {
   return static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
