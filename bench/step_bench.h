@@ -31,7 +31,7 @@ struct StepFigures {
   std::string transport;
   int64_t tokens = 0;         ///< of a step, over all ranks
   int64_t reduced_bytes = 0;  ///< of a step
-  int64_t memory_bytes = 0;   ///< the most that rank 0 held on its device
+  int64_t memory_bytes = 0;   ///< what rank 0 took of its device
 
   Quantiles step;
   Quantiles forward;  ///< this and the next three are 0 when a step's parts were not timed

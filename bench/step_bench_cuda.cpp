@@ -8,14 +8,12 @@
 
 namespace lockstep {
 
-/// What the device holds now: everything stays allocated to the end.
-static int64_t memory_used(const CudaStream& stream) {
-  return stream.facts().memory_bytes - CudaDevice::free_bytes();
-}
-
 StepFigures measure_on_cuda(const Group& group, const StepBenchConfig& config) {
   CudaStream stream = make_cuda_stream(group, config.train);
-  StepFigures figures = StepBench<CudaDevice>(group, config, stream).measure();
+  const int64_t before = CudaDevice::free_bytes();
+  StepBench<CudaDevice> bench(group, config, stream);
+  StepFigures figures = bench.measure();
+  figures.memory_bytes = before - CudaDevice::free_bytes();  // nothing was given back meanwhile
   if (config.profile) {
     const BatchPlan batch =
         plan_batch(config.train.batch_size, config.train.global_batch_size,

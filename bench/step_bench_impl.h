@@ -16,8 +16,7 @@
 #include "trainer/training_step.h"
 #include "trainer/window_layout.h"
 
-// The body of step_bench, for the one translation unit per device that instantiates it. The device
-// brings describe(stream) and memory_used(stream).
+// The body of step_bench, for the one translation unit per device that instantiates it.
 
 namespace lockstep {
 
@@ -104,7 +103,6 @@ class StepBench {
       }
       figures.comm = slowest(group_.bootstrap, quantiles(std::move(comm)));
     }
-    figures.memory_bytes = memory_used(stream_);
     return figures;
   }
 
