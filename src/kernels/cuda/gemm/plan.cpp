@@ -34,6 +34,7 @@ int64_t ceil_div(int64_t a, int64_t b) {
 // the fastest, and that holds on other GPUs as far as their multiprocessors are alike.
 struct KernelSpeed {
   int64_t resident;     // blocks at a time
+  bool crowds;          // behind a first wave: blocks come in `resident` to a multiprocessor again
   double rate;          // multiply-adds a microsecond, in units of 1e6, with endless blocks
   double half;          // blocks that reach half of that
   double filling;       // k whose time passes before the first and after the last stage
@@ -46,27 +47,27 @@ struct KernelSpeed {
 KernelSpeed speed_of(GemmKernel kernel) {
   switch (kernel) {
     case GemmKernel::kSimt128x128:
-      return {2, 0.219, 0.262, 21.6, 0.486, 0.090, 2.51, 2.11};
+      return {2, true, 0.245, 0.386, 5.61, 2.24, 0.081, 2.77, 2.58};
     case GemmKernel::kSimt128x64:
-      return {4, 0.170, 0.142, 5.82, 2.60, 0.039, 7.54, 1.42};
+      return {4, false, 0.170, 0.142, 5.82, 2.60, 0.039, 7.54, 1.42};
     case GemmKernel::kSimt64x64:
-      return {8, 0.183, 1.20, 11.1, 2.97, 0.036, 7.31, 0.707};
+      return {8, false, 0.183, 1.20, 11.1, 2.97, 0.036, 7.31, 0.707};
     case GemmKernel::kMma128x128:
-      return {2, 0.865, 0.266, 205, 1.24, 0.015, 3.61, 0.246};
+      return {2, false, 0.865, 0.266, 205, 1.24, 0.015, 3.61, 0.246};
     case GemmKernel::kMma128x64:
-      return {3, 0.681, 0.232, 86.4, 1.98, 0.009, 7.68, 2.08};
+      return {3, false, 0.681, 0.232, 86.4, 1.98, 0.009, 7.68, 2.08};
     case GemmKernel::kMma64x64:
-      return {4, 0.584, 0.136, 64.9, 2.30, 0.023, 29.9, 2.06};
+      return {4, false, 0.584, 0.136, 64.9, 2.30, 0.023, 29.9, 2.06};
     case GemmKernel::kWgmma128x256:
-      return {1, 2.365, 0.452, 243, 0.318, 0, 3.10, 0.436};
+      return {1, false, 2.365, 0.452, 243, 0.318, 0, 3.10, 0.436};
     case GemmKernel::kWgmma128x192:
-      return {1, 3.073, 0.895, 292, 0.151, 0, 3.35, 0.561};
+      return {1, false, 3.073, 0.895, 292, 0.151, 0, 3.35, 0.561};
     case GemmKernel::kWgmma128x128:
-      return {1, 3.015, 0.922, 327, 0.283, 0, 3.35, 0.278};
+      return {1, false, 3.015, 0.922, 327, 0.283, 0, 3.35, 0.278};
     case GemmKernel::kWgmma128x96:
-      return {2, 1.489, 0.391, 165, 1.19, 0, 3.18, 0.686};
+      return {2, false, 1.489, 0.391, 165, 1.19, 0, 3.18, 0.686};
     case GemmKernel::kWgmma128x64:
-      return {2, 1.229, 0.540, 129, 0.701, 0, 7.31, 4.33};
+      return {2, false, 1.229, 0.540, 129, 0.701, 0, 7.31, 4.33};
   }
   throw InternalError("a kernel of {}", static_cast<int>(kernel));
 }
@@ -100,9 +101,11 @@ double microseconds(const GemmPlan& plan, const GemmQuery& query, const CudaFact
     return work * (static_cast<double>(count) + speed.half) / speed.rate;
   };
   const int64_t waves = waves_of(plan, query, facts);
-  const int64_t rest =
-      ceil_div(blocks_of(plan, query) - waves * speed.resident * facts.multiprocessors,
-               facts.multiprocessors);
+  int64_t rest = ceil_div(blocks_of(plan, query) - waves * speed.resident * facts.multiprocessors,
+                          facts.multiprocessors);
+  if (speed.crowds && waves > 0 && rest > 0) {
+    rest = speed.resident;
+  }
   double time = speed.start_us + static_cast<double>(waves) * together(speed.resident) +
                 (rest > 0 ? together(rest) : 0.0);
   if (plan.slices > 1) {
