@@ -25,7 +25,7 @@ __device__ inline float gradient_of(const Classifier& args, float logit, float m
   return v < args.vocabulary ? (__expf(logit - max) * inverse - one_hot) * args.scale : 0.0F;
 }
 
-/// Rows that a cluster of blocks can hold in shared memory, on a GPU that has clusters.
+/// Rows that a block can hold in shared memory, on a GPU that copies runs of bytes there.
 bool can_stage_rows(const CudaFacts& facts, const Classifier& args);
 void launch_staged_rows(CudaStream& stream, const Classifier& args);
 

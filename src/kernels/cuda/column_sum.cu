@@ -8,6 +8,7 @@
 #include "core/device/cuda_error.h"
 #include "kernels/check_size.h"
 #include "kernels/cuda/column_partials.h"
+#include "kernels/cuda/dependent_launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/pack.cuh"
 
@@ -32,6 +33,7 @@ struct Strip {
 template <int kWidth>
 __global__ void __launch_bounds__(kWarps * 32) column_sum_kernel(Strip strip) {
   __shared__ Pack<kWidth> sums[kWarps][32];
+  allow_dependent_launch();
   const int lane = static_cast<int>(threadIdx.x);
   const int warp = static_cast<int>(threadIdx.y);
   const int64_t column = (static_cast<int64_t>(blockIdx.x) * 32 + lane) * kWidth;
@@ -69,6 +71,7 @@ struct Partials {
 
 __global__ void __launch_bounds__(kSumWarps * 32) column_partials_kernel(Partials args) {
   __shared__ float sums[kSumWarps][32];
+  wait_for_first_stage();
   const int64_t column = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x;
   float sum = 0;
   if (column < args.columns) {
@@ -96,15 +99,15 @@ __global__ void __launch_bounds__(kSumWarps * 32) column_partials_kernel(Partial
 void sum_column_partials(CudaStream& stream, const ColumnPartials& args) {
   check_size("column partials", args.partials.size(), args.parts * args.columns);
   check_size("column partials: out", args.out.size() + args.out_behind.size(), args.columns);
-  column_partials_kernel<<<static_cast<unsigned>((args.columns + 31) / 32), dim3(32, kSumWarps), 0,
-                           stream.handle()>>>({.partials = args.partials.data(),
-                                               .out = args.out.data(),
-                                               .out_behind = args.out_behind.data(),
-                                               .parts = args.parts,
-                                               .columns = args.columns,
-                                               .out_columns = args.out.size(),
-                                               .accumulate = args.accumulate});
-  check_cuda(cudaGetLastError(), "launching a sum of partial sums");
+  launch_second_stage(stream, column_partials_kernel,
+                      dim3(static_cast<unsigned>((args.columns + 31) / 32)), dim3(32, kSumWarps),
+                      Partials{.partials = args.partials.data(),
+                               .out = args.out.data(),
+                               .out_behind = args.out_behind.data(),
+                               .parts = args.parts,
+                               .columns = args.columns,
+                               .out_columns = args.out.size(),
+                               .accumulate = args.accumulate});
 }
 
 }  // namespace cuda

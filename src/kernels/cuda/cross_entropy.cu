@@ -71,16 +71,7 @@ __global__ void __launch_bounds__(kLongWarps * 32) long_rows_kernel(Classifier a
   SoftmaxSum own;
 #pragma unroll 4
   for (int v = first; v < args.vocabulary; v += kStep) {
-    const Pack<kWidth> values = load_pack<kWidth>(logits + v);
-    const int count = min(kWidth, args.vocabulary - v);
-    float most = -FLT_MAX;
-    for_each_lane<kWidth>([&](int i) { most = i < count ? fmaxf(most, values[i]) : most; });
-    own.raise(most);
-    for_each_lane<kWidth>([&](int i) {
-      if (i < count) {
-        own.add(values[i]);
-      }
-    });
+    own.add(load_pack<kWidth>(logits + v), args.vocabulary - v);
   }
   // Every thread has read the target's logit when this returns.
   const SoftmaxSum all = block_merge<kLongWarps>(own);
@@ -97,7 +88,7 @@ __global__ void __launch_bounds__(kLongWarps * 32) long_rows_kernel(Classifier a
         for_each_lane<kWidth>([&](int i) {
           values[i] = gradient_of(args, values[i], all.max, inverse, v + i, target);
         });
-        store_pack(logits + v, values);
+        stream_pack(logits + v, values);
       }
     }
   }

@@ -1,6 +1,6 @@
-// Loss and its gradient for long rows: a cluster of blocks copies a row to its shared memory, each
-// block a slice, so that it is read once and written once. Several blocks are resident on a
-// multiprocessor: while one waits for its slice another writes its gradient.
+// Loss and its gradient for long rows: a block holds a row in shared memory, so that it is read
+// once and written once. As soon as a chunk's gradient is written its place is filled with the next
+// row's, so that reading never waits for arithmetic.
 
 #include <cuda_runtime.h>
 
@@ -9,132 +9,140 @@
 #include "core/device/cuda_error.h"
 #include "kernels/cuda/classifier.cuh"
 #include "kernels/cuda/pack.cuh"
+#include "kernels/cuda/ptx/async_copy.cuh"
 #include "kernels/cuda/ptx/bulk_copy.cuh"
-#include "kernels/cuda/ptx/cluster.cuh"
+#include "kernels/cuda/ptx/tensor_copy.cuh"
 
 namespace lockstep::cuda {
 namespace {
 
-constexpr int kWarps = 8;
+constexpr int kWarps = 16;
 constexpr int kThreads = kWarps * 32;
-constexpr int kMostBlocks = 8;  // of a cluster, on every GPU that has them
-constexpr int kAlignment = 32;  // of a slice, in floats: a line of the cache
+constexpr int kPacks = 2;                      // of a thread in a chunk
+constexpr int kChunk = kThreads * kPacks * 4;  // columns
+constexpr int kMostChunks = 16;
+constexpr int kMostThreads = 2048;  // of a multiprocessor
 
-__global__ void __launch_bounds__(kThreads) staged_rows_kernel(Classifier args, int slice) {
-  extern __shared__ __align__(128) float staged[];  // (slice)
-  __shared__ CopyBarrier barrier;
-  __shared__ float share[2];  // the slice's maximum and sum
-  const int rank = cluster_rank();
-  const int blocks = cluster_size();
-  const int64_t row = blockIdx.x / blocks;
-  const int begin = rank * slice;
-  const int columns = min(slice, args.columns - begin);     // of the slice: at least one pack
-  const int symbols = min(slice, args.vocabulary - begin);  // none where it is all padding
-  float* const logits = args.logits + row * args.columns + begin;
-  if (threadIdx.x == 0) {
-    const uint32_t bytes = columns * sizeof(float);
-    barrier.arm(bytes);
-    barrier.copy(staged, logits, bytes);
-  }
-  const int target = args.targets[row];
-  __syncthreads();
-  barrier.wait();
-
-  SoftmaxSum own;
-  const int first = static_cast<int>(threadIdx.x) * 4;
-#pragma unroll 4
-  for (int v = first; v < symbols; v += kThreads * 4) {
-    const Pack<4> values = load_pack<4>(staged + v);
-    const int count = symbols - v;
-    float most = values[0];
-    for_each_lane<4>([&](int i) { most = i < count ? fmaxf(most, values[i]) : most; });
-    own.raise(most);
-    for_each_lane<4>([&](int i) {
-      if (i < count) {
-        own.add(values[i]);
+/// The row in shared memory, chunk by chunk as it arrives.
+class StagedRow {
+ public:
+  /// By every thread.
+  __device__ StagedRow(const Classifier& args, float* values, uint64_t* arrived)
+      : args_(args), values_(values), arrived_(arrived) {
+    if (threadIdx.x == 0) {
+      for (int chunk = 0; chunk < chunks(); ++chunk) {
+        init_barrier(barrier(chunk), 1);
       }
-    });
+      publish_barriers();
+      for (int chunk = 0; chunk < chunks(); ++chunk) {
+        fetch(blockIdx.x, chunk);
+      }
+    }
+    __syncthreads();
   }
-  own = block_merge<kWarps>(own);
-  if (threadIdx.x == 0) {
-    share[0] = own.max;
-    share[1] = own.sum;
-  }
-  cluster_arrive();
-  cluster_wait();
-  SoftmaxSum all;
-  for (int block = 0; block < blocks; ++block) {
-    all.merge(read_peer(&share[0], block), read_peer(&share[1], block));
-  }
-  cluster_arrive();  // what the peers have is read
 
-  if (threadIdx.x == 0 && target >= begin && target < begin + columns) {
-    args.losses[row] = all.log() - staged[target - begin];
-  }
-  if (args.gradient) {
-    const float inverse = 1.0F / all.sum;
-#pragma unroll 4
-    for (int v = first; v < columns; v += kThreads * 4) {
-      Pack<4> values = load_pack<4>(staged + v);
-      for_each_lane<4>([&](int i) {
-        values[i] = gradient_of(args, values[i], all.max, inverse, begin + v + i, target);
-      });
-      store_pack(logits + v, values);
+  __device__ int chunks() const { return (args_.columns + kChunk - 1) / kChunk; }
+  __device__ float at(int v) const { return values_[v]; }
+
+  /// Starts to read a chunk of a row, if there is such a row. By one thread.
+  __device__ void fetch(int64_t row, int chunk) {
+    if (row < args_.rows) {
+      const int begin = chunk * kChunk;
+      const int bytes = min(kChunk, args_.columns - begin) * static_cast<int>(sizeof(float));
+      arrive_expecting(barrier(chunk), bytes);
+      copy_run(shared_address(values_ + begin), args_.logits + row * args_.columns + begin, bytes,
+               barrier(chunk));
     }
   }
-  cluster_wait();  // no block leaves while another may read its share
-}
+  __device__ void wait(int chunk, int parity) { wait_barrier(barrier(chunk), parity); }
 
-/// How a row is divided: as few blocks as leave room for others on a multiprocessor.
-struct Division {
-  int blocks = 1;
-  int slice = 0;  // columns, a multiple of kAlignment
+  /// body(v, values) for each of the thread's packs of a chunk.
+  template <class Body>
+  __device__ void for_each_pack(int chunk, Body body) const {
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      const int v = chunk * kChunk + (i * kThreads + static_cast<int>(threadIdx.x)) * 4;
+      if (v < args_.columns) {
+        body(v, load_pack<4>(values_ + v));
+      }
+    }
+  }
+
+ private:
+  __device__ uint32_t barrier(int chunk) const {
+    return static_cast<uint32_t>(__cvta_generic_to_shared(arrived_ + chunk));
+  }
+
+  const Classifier& args_;
+  float* values_;
+  uint64_t* arrived_;
 };
 
-Division divide(const CudaFacts& facts, int columns) {
-  const int64_t aim = facts.shared_bytes_per_multiprocessor / 4 - 2048;
-  Division division;
-  const auto slice_of = [&](int blocks) {
-    return (columns + blocks * kAlignment - 1) / (blocks * kAlignment) * kAlignment;
-  };
-  while (division.blocks < kMostBlocks &&
-         slice_of(division.blocks) * static_cast<int64_t>(sizeof(float)) > aim) {
-    division.blocks *= 2;
+__global__ void __launch_bounds__(kThreads) staged_rows_kernel(Classifier args) {
+  extern __shared__ __align__(128) float values[];  // a row
+  __shared__ uint64_t arrived[kMostChunks];
+  StagedRow staged(args, values, arrived);
+  int parity = 0;
+  for (int64_t row = blockIdx.x; row < args.rows; row += gridDim.x) {
+    const int target = args.targets[row];
+    SoftmaxSum own;
+    for (int chunk = 0; chunk < staged.chunks(); ++chunk) {
+      staged.wait(chunk, parity);
+      staged.for_each_pack(
+          chunk, [&](int v, const Pack<4>& logits) { own.add<4>(logits, args.vocabulary - v); });
+    }
+    parity ^= 1;
+    const SoftmaxSum all = block_merge<kWarps>(own);
+    if (threadIdx.x == 0) {
+      args.losses[row] = all.log() - staged.at(target);
+    }
+    const float inverse = 1.0F / all.sum;
+    float* const to = args.logits + row * args.columns;
+    for (int chunk = 0; chunk < staged.chunks(); ++chunk) {
+      if (args.gradient) {
+        staged.for_each_pack(chunk, [&](int v, const Pack<4>& logits) {
+          Pack<4> gradient;
+          for_each_lane<4>([&](int i) {
+            gradient[i] = gradient_of(args, logits[i], all.max, inverse, v + i, target);
+          });
+          store_pack(to + v, gradient);
+        });
+      }
+      __syncthreads();  // the chunk has been read
+      if (threadIdx.x == 0) {
+        staged.fetch(row + gridDim.x, chunk);
+      }
+    }
   }
-  division.slice = slice_of(division.blocks);
-  return division;
 }
 
-int64_t shared_bytes(const Division& division) {
-  return division.slice * static_cast<int64_t>(sizeof(float));
+int64_t shared_bytes(const Classifier& args) {
+  return args.columns * static_cast<int64_t>(sizeof(float));
 }
+
+// Of a block, beside the row: what is declared in the kernel and what the hardware takes.
+constexpr int64_t kOtherSharedBytes = 2048;
 
 }  // namespace
 
 bool can_stage_rows(const CudaFacts& facts, const Classifier& args) {
-  constexpr int64_t kOther = 1024;  // shared memory that is no part of the slice
-  return facts.compute_capability >= 90 && args.columns % 4 == 0 && all_aligned16(args.logits) &&
-         shared_bytes(divide(facts, args.columns)) + kOther <= facts.shared_bytes_per_block;
+  return facts.compute_capability == 90 && args.columns % 4 == 0 && all_aligned16(args.logits) &&
+         args.columns <= kMostChunks * kChunk &&
+         shared_bytes(args) + kOtherSharedBytes <= facts.shared_bytes_per_block;
 }
 
 void launch_staged_rows(CudaStream& stream, const Classifier& args) {
-  const Division division = divide(stream.facts(), args.columns);
-  const auto shared = static_cast<int>(shared_bytes(division));
+  const CudaFacts& facts = stream.facts();
+  const auto shared = static_cast<int>(shared_bytes(args));
   check_cuda(
       cudaFuncSetAttribute(staged_rows_kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared),
       "raising a kernel's shared memory");
-  cudaLaunchAttribute cluster{};
-  cluster.id = cudaLaunchAttributeClusterDimension;
-  cluster.val.clusterDim = {static_cast<unsigned>(division.blocks), 1, 1};
-  cudaLaunchConfig_t config{};
-  config.gridDim = dim3(static_cast<unsigned>(args.rows * division.blocks));
-  config.blockDim = dim3(kThreads);
-  config.dynamicSmemBytes = static_cast<size_t>(shared);
-  config.stream = stream.handle();
-  config.attrs = &cluster;
-  config.numAttrs = 1;
-  check_cuda(cudaLaunchKernelEx(&config, staged_rows_kernel, args, division.slice),
-             "launching a cross-entropy");
+  const int64_t resident =
+      std::min<int64_t>(kMostThreads / kThreads,
+                        facts.shared_bytes_per_multiprocessor / (shared + kOtherSharedBytes));
+  const int64_t blocks = std::min(args.rows, resident * facts.multiprocessors);
+  staged_rows_kernel<<<static_cast<unsigned>(blocks), kThreads, static_cast<size_t>(shared),
+                       stream.handle()>>>(args);
 }
 
 }  // namespace lockstep::cuda

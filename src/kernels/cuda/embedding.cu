@@ -57,33 +57,14 @@ struct Backward {
   const int32_t* positions;
   int64_t rows;
   int64_t time;
+  int64_t vocabulary;
   int64_t wpe_rows;
   int channels;
-  int slabs;  // of 32 packs, to a row
-  int64_t units;
-  int units_of_block;
   bool accumulate;
+  int slabs = 0;  // to a row
+  int64_t units = 0;
+  int units_of_block = 0;
 };
-
-/// The rows of dx at positions[begin … end), one after the other.
-template <int kWidth>
-__device__ Pack<kWidth> sum_positions(const Backward& args, int begin, int end, int channel) {
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  Pack<kWidth> sum = {};
-  for (int at = begin; at < end; at += 32) {
-    const int count = min(32, end - at);
-    const int own = lane < count ? args.positions[at + lane] : 0;
-#pragma unroll 8
-    for (int i = 0; i < count; ++i) {
-      const int64_t position = __shfl_sync(kAllLanes, own, i);
-      if (channel < args.channels) {
-        const Pack<kWidth> row = load_pack<kWidth>(args.dx + position * args.channels + channel);
-        for_each_lane<kWidth>([&](int j) { sum[j] += row[j]; });
-      }
-    }
-  }
-  return sum;
-}
 
 template <int kWidth>
 __device__ void put(float* to, Pack<kWidth> value, bool accumulate) {
@@ -94,49 +75,107 @@ __device__ void put(float* to, Pack<kWidth> value, bool accumulate) {
   store_pack(to, value);
 }
 
+/// A lane's part of a slab: kPacks packs of one symbol's row, 32 packs apart.
+template <int kWidth_, int kPacks>
+struct Slab {
+  static constexpr int kWidth = kWidth_;
+  static constexpr int kChannels = 32 * kPacks * kWidth;
+  Pack<kWidth> packs[kPacks];
+
+  /// body(i, channel) for each pack of the lane that exists.
+  template <class Body>
+  static __device__ void for_each_pack(const Backward& args, int64_t unit, Body body) {
+    const int first = static_cast<int>(unit % args.slabs) * kChannels +
+                      static_cast<int>(threadIdx.x) % 32 * kWidth;
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      if (first + i * 32 * kWidth < args.channels) {
+        body(i, first + i * 32 * kWidth);
+      }
+    }
+  }
+
+  __device__ void add(const Slab& other) {
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      for_each_lane<kWidth>([&](int j) { packs[i][j] += other.packs[i][j]; });
+    }
+  }
+
+  /// Adds the rows of dx at positions[begin … end), one after the other.
+  __device__ void add_positions(const Backward& args, int64_t unit, int begin, int end) {
+    constexpr int kUnroll = 8 / kPacks;
+    const int lane = static_cast<int>(threadIdx.x) % 32;
+    for (int at = begin; at < end; at += 32) {
+      const int count = min(32, end - at);
+      const int own = lane < count ? args.positions[at + lane] : 0;
+#pragma unroll kUnroll
+      for (int k = 0; k < count; ++k) {
+        const float* const dx =
+            args.dx + static_cast<int64_t>(__shfl_sync(kAllLanes, own, k)) * args.channels;
+        for_each_pack(args, unit, [&](int i, int channel) {
+          const Pack<kWidth> row = load_pack<kWidth>(dx + channel);
+          for_each_lane<kWidth>([&](int j) { packs[i][j] += row[j]; });
+        });
+      }
+    }
+  }
+};
+
 /// A unit is a slab of one symbol's row. Units with few positions are taken by a warp each, then
 /// those with many by the whole block, each warp a run of the positions.
-template <int kWidth>
+template <class Slab>
 __global__ void __launch_bounds__(kWarps * 32) dwte_kernel(Backward args) {
-  __shared__ Pack<kWidth> sums[kWarps][32];
+  __shared__ Slab sums[kWarps][32];
   const int lane = static_cast<int>(threadIdx.x) % 32;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int64_t first = static_cast<int64_t>(blockIdx.x) * args.units_of_block;
-  for (int i = 0; i < args.units_of_block; ++i) {
-    const int64_t unit = first + i;
-    if (unit >= args.units) {
-      break;
+  const int64_t last = min(args.units, first + args.units_of_block);
+  const auto finish = [&](int64_t unit, Slab& sum) {
+    const int64_t row = unit / args.slabs * args.channels;
+    Slab head = {};
+    Slab::for_each_pack(args, unit, [&](int i, int channel) {
+      head.packs[i] = load_pack<Slab::kWidth>(args.head + row + channel);
+    });
+    head.add(sum);
+    Slab::for_each_pack(args, unit, [&](int i, int channel) {
+      put(args.dwte + row + channel, head.packs[i], args.accumulate);
+    });
+  };
+
+  int count = 0;
+  if (first + warp < last) {
+    const int64_t unit = first + warp;
+    const int begin = args.begins[unit / args.slabs];
+    const int end = args.begins[unit / args.slabs + 1];
+    count = end - begin;
+    if (count <= kShort) {
+      Slab sum = {};
+      sum.add_positions(args, unit, begin, end);
+      finish(unit, sum);
     }
-    const int64_t symbol = unit / args.slabs;
-    const int begin = args.begins[symbol];
-    const int end = args.begins[symbol + 1];
-    const bool alone = end - begin <= kShort;
-    if (alone && warp != i) {
+  }
+  if (__syncthreads_or(count > kShort) == 0) {
+    return;
+  }
+  for (int64_t unit = first; unit < last; ++unit) {
+    const int begin = args.begins[unit / args.slabs];
+    const int64_t positions = args.begins[unit / args.slabs + 1] - begin;
+    if (positions <= kShort) {
       continue;
     }
-    const int channel = static_cast<int>(unit % args.slabs) * 32 * kWidth + lane * kWidth;
-    const int64_t count = end - begin;
-    const int from = begin + (alone ? 0 : static_cast<int>(count * warp / kWarps));
-    const int to = alone ? end : begin + static_cast<int>(count * (warp + 1) / kWarps);
-    Pack<kWidth> sum = sum_positions<kWidth>(args, from, to, channel);
-    if (!alone) {
-      __syncthreads();  // the unit before has been read
-      sums[warp][lane] = sum;
-      __syncthreads();
-      if (warp != 0) {
-        continue;
-      }
-#pragma unroll
+    Slab sum = {};
+    sum.add_positions(args, unit, begin + static_cast<int>(positions * warp / kWarps),
+                      begin + static_cast<int>(positions * (warp + 1) / kWarps));
+    sums[warp][lane] = sum;
+    __syncthreads();
+    if (warp == 0) {
       for (int other = 1; other < kWarps; ++other) {
-        for_each_lane<kWidth>([&](int j) { sum[j] += sums[other][lane][j]; });
+        sum.add(sums[other][lane]);
       }
+      finish(unit, sum);
     }
-    if (channel < args.channels) {
-      const int64_t at = symbol * args.channels + channel;
-      const Pack<kWidth> head = load_pack<kWidth>(args.head + at);
-      for_each_lane<kWidth>([&](int j) { sum[j] = head[j] + sum[j]; });
-      put(args.dwte + at, sum, args.accumulate);
-    }
+    __syncthreads();  // the next unit writes where this one reads
   }
 }
 
@@ -160,13 +199,28 @@ __global__ void __launch_bounds__(kWarps * 32) dwpe_kernel(Backward args) {
   put(args.dwpe + at, sum, args.accumulate);
 }
 
+template <int kWidth, int kPacks>
+void launch_dwte(CudaStream& stream, Backward args, int units_of_block) {
+  using Part = Slab<kWidth, kPacks>;
+  args.slabs = (args.channels + Part::kChannels - 1) / Part::kChannels;
+  args.units = args.vocabulary * args.slabs;
+  args.units_of_block = units_of_block;
+  const int64_t blocks = (args.units + units_of_block - 1) / units_of_block;
+  dwte_kernel<Part><<<static_cast<unsigned>(blocks), kWarps * 32, 0, stream.handle()>>>(args);
+  check_cuda(cudaGetLastError(), "launching the token embedding's gradient");
+}
+
 template <int kWidth>
 void launch_backward(CudaStream& stream, const Backward& args) {
+  // Few symbols have many positions each: then every unit, as narrow as it can be, has a block of
+  // its own. Many symbols have few: wide units keep more reads in flight.
+  const bool few = args.vocabulary < 4 * stream.facts().multiprocessors;
+  if (few) {
+    launch_dwte<kWidth, 1>(stream, args, 1);
+  } else {
+    launch_dwte<kWidth, kWidth == 4 ? 3 : 1>(stream, args, kWarps);
+  }
   constexpr int64_t kThreads = kWarps * 32;
-  dwte_kernel<kWidth>
-      <<<static_cast<unsigned>((args.units + args.units_of_block - 1) / args.units_of_block),
-         kThreads, 0, stream.handle()>>>(args);
-  check_cuda(cudaGetLastError(), "launching the token embedding's gradient");
   const int64_t packs = args.wpe_rows * args.channels / kWidth;
   if (packs > 0) {
     dwpe_kernel<kWidth><<<static_cast<unsigned>((packs + kThreads - 1) / kThreads), kThreads, 0,
@@ -224,25 +278,18 @@ void embedding_backward(CudaStream& stream, const EmbeddingBackward<CudaDevice>&
       channels % 4 == 0 &&
       cuda::all_aligned16(args.dwte.data(), args.dwpe.data(), args.head.data(), args.dx.data());
   cuda::dispatch_width(vectorized, [&](auto width) {
-    constexpr int kWidth = decltype(width)::value;
-    const int64_t slabs = (channels + 32 * kWidth - 1) / (32 * kWidth);
-    const int64_t units = args.vocabulary * slabs;
-    // With few units each has many positions, and a block of its own.
-    const bool few = units < 16 * stream.facts().multiprocessors;
-    cuda::launch_backward<kWidth>(stream, {.dwte = args.dwte.data(),
-                                           .dwpe = args.dwpe.data(),
-                                           .head = args.head.data(),
-                                           .dx = args.dx.data(),
-                                           .begins = begins.data(),
-                                           .positions = positions.data(),
-                                           .rows = rows,
-                                           .time = args.time,
-                                           .wpe_rows = args.dwpe.size() / channels,
-                                           .channels = static_cast<int>(channels),
-                                           .slabs = static_cast<int>(slabs),
-                                           .units = units,
-                                           .units_of_block = few ? 1 : cuda::kWarps,
-                                           .accumulate = args.accumulate});
+    cuda::launch_backward<decltype(width)::value>(stream, {.dwte = args.dwte.data(),
+                                                           .dwpe = args.dwpe.data(),
+                                                           .head = args.head.data(),
+                                                           .dx = args.dx.data(),
+                                                           .begins = begins.data(),
+                                                           .positions = positions.data(),
+                                                           .rows = rows,
+                                                           .time = args.time,
+                                                           .vocabulary = args.vocabulary,
+                                                           .wpe_rows = args.dwpe.size() / channels,
+                                                           .channels = static_cast<int>(channels),
+                                                           .accumulate = args.accumulate});
   });
 }
 

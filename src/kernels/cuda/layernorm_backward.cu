@@ -9,6 +9,7 @@
 #include "core/device/cuda_error.h"
 #include "kernels/check_size.h"
 #include "kernels/cuda/column_partials.h"
+#include "kernels/cuda/dependent_launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/row_team.cuh"
 
@@ -36,6 +37,7 @@ template <class Team>
 __global__ void __launch_bounds__(kWarps * 32) layernorm_backward_kernel(Backward args) {
   constexpr int kTeams = kWarps / Team::kWarps;
   extern __shared__ __align__(16) float sums[];  // (2C), of teams of one warp
+  allow_dependent_launch();
   const int team = static_cast<int>(threadIdx.x) / Team::kThreads;
   Pack<4> dgamma[Team::kPacks] = {};
   Pack<4> dbeta[Team::kPacks] = {};
@@ -131,6 +133,7 @@ __global__ void __launch_bounds__(kWarps * 32) generic_dx_kernel(Backward args) 
 __global__ void __launch_bounds__(kGenericRows * 32)
     generic_partials_kernel(Backward args, int64_t rows_of_block) {
   __shared__ float sums[2][kGenericRows][32];
+  allow_dependent_launch();
   const int column = static_cast<int>(blockIdx.x) * 32 + static_cast<int>(threadIdx.x);
   const int64_t begin = blockIdx.y * rows_of_block;
   const int64_t end = min(args.rows, begin + rows_of_block);

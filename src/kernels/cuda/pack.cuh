@@ -26,6 +26,18 @@ __device__ void store_pack(float* to, const Pack<kWidth>& pack) {
   *reinterpret_cast<Pack<kWidth>*>(to) = pack;
 }
 
+/// Stores what will not be read soon: it makes room in the caches before anything else does.
+template <int kWidth>
+__device__ void stream_pack(float* to, const Pack<kWidth>& pack) {
+  if constexpr (kWidth == 4) {
+    __stcs(reinterpret_cast<float4*>(to), make_float4(pack[0], pack[1], pack[2], pack[3]));
+  } else {
+    for (int i = 0; i < kWidth; ++i) {
+      __stcs(to + i, pack[i]);
+    }
+  }
+}
+
 /// body of each element's index in the pack.
 template <int kWidth, class Body>
 __device__ void for_each_lane(Body body) {

@@ -6,6 +6,7 @@
 
 #include "core/device/cuda_error.h"
 #include "kernels/check_size.h"
+#include "kernels/cuda/dependent_launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/warp_reduce.cuh"
@@ -29,6 +30,7 @@ struct Itself {
 template <class Term, int kWidth>
 __global__ void __launch_bounds__(kThreads)
     partial_sums_kernel(double* partials, const float* x, int64_t size) {
+  allow_dependent_launch();
   const int64_t stride = static_cast<int64_t>(gridDim.x) * kThreads * kWidth;
   double sums[kPacks] = {};
   for (int64_t at = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kWidth; at < size;
@@ -52,6 +54,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class Out>
 __global__ void __launch_bounds__(kMostBlocks)
     last_sum_kernel(Out* out, const double* partials, int count, double scale) {
+  wait_for_first_stage();
   const int thread = static_cast<int>(threadIdx.x);
   const double total = block_sum<kMostBlocks / 32>(thread < count ? partials[thread] : 0.0);
   if (thread == 0) {
@@ -76,9 +79,8 @@ void sum_all(CudaStream& stream, Out* out, CudaView<const float> x, double scale
       check_cuda(cudaGetLastError(), "launching a sum");
     }
   });
-  last_sum_kernel<<<1, kMostBlocks, 0, stream.handle()>>>(out, partials.data(),
-                                                          static_cast<int>(blocks), scale);
-  check_cuda(cudaGetLastError(), "launching a sum of partial sums");
+  launch_second_stage(stream, last_sum_kernel<Out>, dim3(1), dim3(kMostBlocks), out,
+                      partials.data(), static_cast<int>(blocks), scale);
 }
 
 template <int kWidth>

@@ -4,6 +4,7 @@
 
 #include <cfloat>
 
+#include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/warp_reduce.cuh"
 
 namespace lockstep::cuda {
@@ -13,14 +14,23 @@ struct SoftmaxSum {
   float max = -FLT_MAX;
   float sum = 0;
 
-  /// `most` is the largest of the values that are then added one by one.
-  __device__ void raise(float most) {
+  __device__ void add(float value) { sum += __expf(value - max); }
+
+  /// Adds the first `count` of a pack's values, which may be none or more than it has.
+  template <int kWidth>
+  __device__ void add(const Pack<kWidth>& values, int count) {
+    float most = max;
+    for_each_lane<kWidth>([&](int i) { most = i < count ? fmaxf(most, values[i]) : most; });
     if (most > max) {
       sum *= __expf(max - most);
       max = most;
     }
+    for_each_lane<kWidth>([&](int i) {
+      if (i < count) {
+        add(values[i]);
+      }
+    });
   }
-  __device__ void add(float value) { sum += __expf(value - max); }
 
   __device__ void merge(float other_max, float other_sum) {
     const float most = fmaxf(max, other_max);

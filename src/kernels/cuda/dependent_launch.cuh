@@ -1,0 +1,46 @@
+#pragma once
+
+// A second stage whose blocks are already there when the first stage ends: on compute
+// capability 9.0 its launch overlaps the first one's tail. The dependency stays an edge of captured
+// graphs.
+
+#include <cuda_runtime.h>
+
+#include "core/device/cuda_device.h"
+#include "core/device/cuda_error.h"
+
+namespace lockstep::cuda {
+
+/// In the first stage: the blocks of the second may start once all of this one's have got here.
+__device__ inline void allow_dependent_launch() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("griddepcontrol.launch_dependents;");
+#endif
+}
+
+/// In the second stage, before anything is read or written: until the first has ended.
+__device__ inline void wait_for_first_stage() {
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
+
+/// Launches a kernel that calls wait_for_first_stage behind what was launched last.
+template <class... Params, class... Args>
+void launch_second_stage(CudaStream& stream, void (*kernel)(Params...), dim3 grid, dim3 block,
+                         Args... args) {
+  cudaLaunchAttribute overlap{};
+  overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+  overlap.val.programmaticStreamSerializationAllowed = 1;
+  cudaLaunchConfig_t config{};
+  config.gridDim = grid;
+  config.blockDim = block;
+  config.stream = stream.handle();
+  config.attrs = &overlap;
+  // Only the code for this capability waits in the kernel.
+  config.numAttrs = stream.facts().compute_capability == 90 ? 1 : 0;
+  check_cuda(cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...),
+             "launching the second stage of a sum");
+}
+
+}  // namespace lockstep::cuda
