@@ -1,5 +1,5 @@
-// Measures every CPU op but the matrix product at a model's shapes, each beside a plain copy of as
-// many bytes in the same run.
+// Measures every op but the matrix product at a model's shapes, each beside a plain copy of as many
+// bytes in the same run.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -14,6 +14,7 @@
 #include "core/base/file.h"
 #include "core/device/cpu_device.h"
 #include "kernels/cpu/isa.h"
+#include "op_bench_cuda.h"
 #include "op_cases.h"
 #include "timing.h"
 
@@ -25,9 +26,11 @@ constexpr int64_t kMostLogits = 1 << 26;  // more take longer to fill than to me
 struct Options {
   std::string model = "char-cpu";
   std::string op;
+  std::string device = "cpu";
   std::string isa;
   std::string json;
   int64_t threads = 1;
+  int64_t batch = 0;
   double seconds = 0.3;
 };
 
@@ -87,26 +90,7 @@ std::string json_of(const std::vector<Row>& rows, const Options& options) {
   return text + "\n  ]\n}\n";
 }
 
-int run(int argc, char** argv) {
-  Options options;
-  CommandLine cli("op_bench", "Measures the CPU ops that are no matrix product.");
-  cli.option("--model", &options.model, "Whose shapes").one_of({"char-cpu", "char", "124m"});
-  cli.option("--op", &options.op, "Only ops whose name contains this").value_name("NAME");
-  cli.option("--threads", &options.threads, "Threads of the ops; the copy has one")
-      .at_least(1)
-      .at_most(kMostThreads);
-  cli.option("--isa", &options.isa, "Instruction set; by default the best of this CPU")
-      .one_of({"portable", "avx2", "avx512"});
-  cli.option("--seconds", &options.seconds, "Seconds for each op").greater_than(0).at_most(1e6);
-  cli.option("--json", &options.json, "Write the figures to this file").value_name("FILE");
-  cli.footer(
-      "Times are medians; GB/s counts the bytes that must move at least; copy = time of a memcpy "
-      "that moves as many, over the op's, median over interleaved rounds; step_us = time in one "
-      "training step of the model. One thread is timed by its processor time, several by the wall "
-      "clock.");
-  if (!cli.parse(argc, argv)) {
-    return 0;
-  }
+void run_on_cpu(const Options& options, BenchModel model) {
   if (!options.isa.empty()) {
     ::setenv("LOCKSTEP_ISA", options.isa.c_str(), 1);  // read at the first use of cpu_isa
   }
@@ -114,11 +98,11 @@ int run(int argc, char** argv) {
              options.model, build_id());
   fmt::print("{:<20} {:>18} {:>10} {:>8} {:>6} {:>8} {:>5} {:>9}\n", "op", "shape", "time_us",
              "GB/s", "copy", "GFLOP/s", "calls", "step_us");
-  BenchModel model = bench_model(options.model);
   model.batch = std::clamp<int64_t>(
       kMostLogits / (model.config.block_size * model.config.padded_vocab()), 1, model.batch);
   std::vector<Row> rows;
-  for (const OpCase& op : op_cases(model, static_cast<int>(options.threads))) {
+  CpuStream stream(static_cast<int>(options.threads));
+  for (const OpCase& op : op_cases(model, stream)) {
     if (op.name.find(options.op) != std::string::npos) {
       rows.push_back(measure(op, options));
       print_row(rows.back());
@@ -127,6 +111,48 @@ int run(int argc, char** argv) {
   fmt::print("# all ops of one step: {:.1f} us\n", step_us(rows));
   if (!options.json.empty()) {
     replace_file(options.json, json_of(rows, options));
+  }
+}
+
+int run(int argc, char** argv) {
+  Options options;
+  CommandLine cli("op_bench", "Measures the ops that are no matrix product.");
+  cli.option("--model", &options.model, "Whose shapes").one_of({"char-cpu", "char", "124m"});
+  cli.option("--batch", &options.batch, "Sequences of a micro-step; 0 for the model's")
+      .at_least(0)
+      .at_most(1 << 16);
+  cli.option("--op", &options.op, "Only ops whose name contains this").value_name("NAME");
+  cli.option("--device", &options.device, "Where the ops run").one_of({"cpu", "cuda"});
+  cli.option("--threads", &options.threads, "CPU threads of the ops; the copy has one")
+      .at_least(1)
+      .at_most(kMostThreads);
+  cli.option("--isa", &options.isa, "Instruction set; by default the best of this CPU")
+      .one_of({"portable", "avx2", "avx512"});
+  cli.option("--seconds", &options.seconds, "Seconds for each op").greater_than(0).at_most(1e6);
+  cli.option("--json", &options.json, "Write the figures to this file").value_name("FILE");
+  cli.footer(
+      "Times are medians; GB/s counts the bytes that must move at least; copy = time of a memcpy "
+      "that moves as many, over the op's; step_us = time in one training step of the model. On the "
+      "CPU one thread is timed by its processor time, several by the wall clock. On a GPU ops run "
+      "in "
+      "CUDA graphs, attention is left to attention_bench, and the copy is of 1 GiB; operands "
+      "smaller "
+      "than the L2 cache stay in it, as they do in a training step.");
+  if (!cli.parse(argc, argv)) {
+    return 0;
+  }
+  BenchModel model = bench_model(options.model);
+  if (options.batch > 0) {
+    model.batch = options.batch;
+  }
+  if (options.device == "cuda") {
+    run_cuda_op_bench({.model = model,
+                       .name = options.model,
+                       .op = options.op,
+                       .seconds = options.seconds,
+                       .json = options.json});
+  } else {
+    run_on_cpu(options, model);
   }
   return 0;
 }

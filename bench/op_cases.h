@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "bench_model.h"
+#include "core/device/cpu_device.h"
 
 namespace lockstep {
 
@@ -19,7 +20,7 @@ struct OpCase {
   std::function<void()> body;  ///< owns its operands, of N(0, 1)
 };
 
-/// Every op but the matrix product, at the model's shapes.
-std::vector<OpCase> op_cases(const BenchModel& model, int threads);
+/// Every op but the matrix product, at the model's shapes, on a stream that outlives the cases.
+std::vector<OpCase> op_cases(const BenchModel& model, CpuStream& stream);
 
 }  // namespace lockstep
