@@ -3,6 +3,7 @@
 // What the kernels of the cross-entropy share.
 
 #include "core/device/cuda_device.h"
+#include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/softmax_sum.cuh"
 
 namespace lockstep::cuda {
@@ -18,11 +19,18 @@ struct Classifier {
   float scale;
 };
 
-/// The gradient's element; `inverse` = 1 / sum of exponentials.
-__device__ inline float gradient_of(const Classifier& args, float logit, float max, float inverse,
-                                    int v, int target) {
-  const float one_hot = v == target ? 1.0F : 0.0F;
-  return v < args.vocabulary ? (__expf(logit - max) * inverse - one_hot) * args.scale : 0.0F;
+/// The gradient of the logits at v, v + 1, ...; `inverse` = 1 / sum of exponentials.
+template <int kWidth>
+__device__ Pack<kWidth> gradient_of(const Classifier& args, Pack<kWidth> logits, float max,
+                                    float inverse, int v, int target) {
+  for_each_lane<kWidth>([&](int i) {
+    const float p = __expf(logits[i] - max) * inverse;
+    logits[i] = (v + i == target ? p - 1.0F : p) * args.scale;
+  });
+  if (v + kWidth > args.vocabulary) {
+    for_each_lane<kWidth>([&](int i) { logits[i] = v + i < args.vocabulary ? logits[i] : 0.0F; });
+  }
+  return logits;
 }
 
 /// Rows that a block can hold in shared memory, on a GPU that copies runs of bytes there.

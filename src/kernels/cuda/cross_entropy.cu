@@ -54,7 +54,8 @@ __global__ void __launch_bounds__(kShortWarps * 32) short_rows_kernel(Classifier
     for (int i = 0; i < kItems; ++i) {
       const int v = i * 32 + lane;
       if (v < args.columns) {
-        logits[v] = gradient_of(args, values[i], all.max, inverse, v, target);
+        const Pack<1> logit = {values[i]};
+        store_pack(logits + v, gradient_of(args, logit, all.max, inverse, v, target));
       }
     }
   }
@@ -84,11 +85,8 @@ __global__ void __launch_bounds__(kLongWarps * 32) long_rows_kernel(Classifier a
 #pragma unroll 4
     for (int v = last; v >= 0; v -= kStep) {
       if (v < args.columns) {
-        Pack<kWidth> values = load_pack<kWidth>(logits + v);
-        for_each_lane<kWidth>([&](int i) {
-          values[i] = gradient_of(args, values[i], all.max, inverse, v + i, target);
-        });
-        stream_pack(logits + v, values);
+        const Pack<kWidth> values = load_pack<kWidth>(logits + v);
+        stream_pack(logits + v, gradient_of(args, values, all.max, inverse, v, target));
       }
     }
   }

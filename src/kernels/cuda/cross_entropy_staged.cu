@@ -101,11 +101,7 @@ __global__ void __launch_bounds__(kThreads) staged_rows_kernel(Classifier args) 
     for (int chunk = 0; chunk < staged.chunks(); ++chunk) {
       if (args.gradient) {
         staged.for_each_pack(chunk, [&](int v, const Pack<4>& logits) {
-          Pack<4> gradient;
-          for_each_lane<4>([&](int i) {
-            gradient[i] = gradient_of(args, logits[i], all.max, inverse, v + i, target);
-          });
-          store_pack(to + v, gradient);
+          store_pack(to + v, gradient_of(args, logits, all.max, inverse, v, target));
         });
       }
       __syncthreads();  // the chunk has been read

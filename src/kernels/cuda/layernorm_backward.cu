@@ -166,8 +166,9 @@ int64_t launch_in_registers(CudaStream& stream, Backward args) {
   dispatch_row_team(args.channels, [&](auto team) {
     using Team = decltype(team);
     constexpr int kTeams = kWarps / Team::kWarps;
-    blocks =
-        std::min<int64_t>((args.rows + kTeams - 1) / kTeams, 2 * stream.facts().multiprocessors);
+    // As many as are resident at once: the registers of long rows leave no room for a second.
+    const int64_t resident = (Team::kPacks > 4 ? 1 : 2) * stream.facts().multiprocessors;
+    blocks = std::min((args.rows + kTeams - 1) / kTeams, resident);
     args.partials = stream.scratch<float>(blocks * 2 * args.channels).data();
     const size_t shared = kTeams == 1 ? 0 : 2 * args.channels * sizeof(float);
     if (blocks > 0) {

@@ -14,19 +14,28 @@ struct SoftmaxSum {
   float max = -FLT_MAX;
   float sum = 0;
 
+  /// `value` is at most the maximum.
   __device__ void add(float value) { sum += __expf(value - max); }
-
-  /// Adds the first `count` of a pack's values, which may be none or more than it has.
-  template <int kWidth>
-  __device__ void add(const Pack<kWidth>& values, int count) {
-    float most = max;
-    for_each_lane<kWidth>([&](int i) { most = i < count ? fmaxf(most, values[i]) : most; });
+  __device__ void raise(float most) {
     if (most > max) {
       sum *= __expf(max - most);
       max = most;
     }
+  }
+
+  /// Adds the first `count` of a pack's values, which may be none or more than it has.
+  template <int kWidth>
+  __device__ void add(const Pack<kWidth>& values, int count) {
+    if (count >= kWidth) {
+      float most = values[0];
+      for_each_lane<kWidth>([&](int i) { most = fmaxf(most, values[i]); });
+      raise(most);
+      for_each_lane<kWidth>([&](int i) { add(values[i]); });
+      return;
+    }
     for_each_lane<kWidth>([&](int i) {
       if (i < count) {
+        raise(values[i]);
         add(values[i]);
       }
     });
