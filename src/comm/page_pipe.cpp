@@ -23,7 +23,9 @@ class WithoutSigpipe {
     ::pthread_sigmask(SIG_BLOCK, &sigpipe_, &before_);
   }
   ~WithoutSigpipe() {
-    if (broken_ && ::sigismember(&before_, SIGPIPE) == 0) {
+    // Whatever splice returned: when the connection closes in the middle of a call it reports what
+    // it had sent before, and the signal is there nevertheless.
+    if (::sigismember(&before_, SIGPIPE) == 0) {
       const timespec now = {0, 0};
       ::sigtimedwait(&sigpipe_, nullptr, &now);
     }
@@ -34,12 +36,9 @@ class WithoutSigpipe {
   WithoutSigpipe(WithoutSigpipe&&) = delete;
   WithoutSigpipe& operator=(WithoutSigpipe&&) = delete;
 
-  void broken() { broken_ = true; }
-
  private:
   sigset_t sigpipe_{};
   sigset_t before_{};
-  bool broken_ = false;
 };
 
 template <class Call>
@@ -79,14 +78,13 @@ std::optional<size_t> PagePipe::send(int socket, std::span<const std::byte> data
     return std::nullopt;
   }
   const unsigned flags = SPLICE_F_NONBLOCK | (more || held_ < data.size() ? SPLICE_F_MORE : 0U);
-  WithoutSigpipe guard;
+  const WithoutSigpipe guard;
   const ssize_t sent =
       uninterrupted([&] { return ::splice(out_.get(), nullptr, socket, nullptr, held_, flags); });
   if (sent < 0 && errno == EAGAIN) {
     return 0;
   }
   if (sent <= 0) {
-    guard.broken();
     return std::nullopt;
   }
   held_ -= static_cast<size_t>(sent);
