@@ -140,7 +140,9 @@ struct Communicator<CpuDevice>::Impl {
     }
     rethrow();
     if (!unfinished_.empty()) {
+      control_.set_bucket(last_bucket_);  // a sum ends when the neighbours have what it sent
       guarded(lock, [&] { executor_->drain(); });
+      control_.set_bucket(-1);
       unfinished_.clear();
     }
     executor_->set_spin(kSpinBeside);
@@ -171,6 +173,7 @@ struct Communicator<CpuDevice>::Impl {
     const Collective next = queue_.front();
     queue_.pop_front();
     worth_waking_ = worth_waking_ && !queue_.empty();
+    last_bucket_ = next.bucket;
     control_.set_bucket(next.bucket);
     guarded(lock, [&] { executor_->run(next.range, next.bucket); });
     control_.set_bucket(-1);
@@ -222,6 +225,7 @@ struct Communicator<CpuDevice>::Impl {
   std::condition_variable done_;  ///< for finish(): a collective ended
   std::deque<Collective> queue_;
   std::vector<Range> unfinished_;  ///< started since the last finish()
+  int last_bucket_ = -1;           ///< of the last collective that ran
   size_t last_count_ = 0;          ///< how many there were at the last finish()
   bool finish_was_direct_ = false;
   Clock::time_point last_submit_;
