@@ -89,7 +89,7 @@ int bench_main(int argc, char** argv) {
   set_output_rank(bootstrap);
   StepBenchConfig config;
   bool goes_on = false;
-  start_together(bootstrap, [&] {
+  start_together(bootstrap, "step_bench", [&] {
     CommandLine cli("step_bench", "Times training steps under mpirun, on random tokens.");
     cli.usage("mpirun -np RANKS step_bench [OPTIONS]");
     declare_step_options(cli, config.train);

@@ -17,7 +17,8 @@ void set_output_rank(const Bootstrap& bootstrap) {
   }
 }
 
-void start_together(Bootstrap& bootstrap, const std::function<void()>& start) {
+void start_together(Bootstrap& bootstrap, std::string_view program,
+                    const std::function<void()>& start) {
   std::optional<Error> mine;
   try {
     start();
@@ -31,8 +32,10 @@ void start_together(Bootstrap& bootstrap, const std::function<void()>& start) {
       continue;
     }
     if (static_cast<int>(rank) == bootstrap.rank()) {
-      throw Error(*mine);
+      log("{}: {}", program, mine->what());
     }
+    // mpirun ends the others as soon as one has left: nobody leaves before the line is out.
+    bootstrap.all_gather({});
     throw AbortedError(static_cast<ExitCode>(std::stoi(codes[rank])),
                        fmt::format("rank {} could not start", rank));
   }
@@ -61,7 +64,7 @@ ExitCode train(Bootstrap& bootstrap, const TrainConfig& config) {
   ControlPlane control(bootstrap, peers, config.control());
   const Group group{bootstrap, peers, control};
   bool cuda = false;
-  start_together(bootstrap, [&] { cuda = runs_on_cuda(group, config); });
+  start_together(bootstrap, "trainer", [&] { cuda = runs_on_cuda(group, config); });
   return cuda ? train_on_cuda(group, config) : train_on_cpu(group, config);
 }
 

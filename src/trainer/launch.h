@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <string_view>
 
 #include "comm/bootstrap.h"
 #include "core/base/exit_code.h"
@@ -13,8 +14,9 @@ namespace lockstep {
 void set_output_rank(const Bootstrap& bootstrap);
 
 /// Runs `start` on every rank before they are connected; when it throws on any, the first of those
-/// ranks throws its error and the others AbortedError, so that one line is printed. Collective.
-void start_together(Bootstrap& bootstrap, const std::function<void()>& start);
+/// ranks prints its error as `program`, and then all throw AbortedError. Collective.
+void start_together(Bootstrap& bootstrap, std::string_view program,
+                    const std::function<void()>& start);
 
 /// Whether `config` means GPUs: --device auto takes them when every rank has one. Collective;
 /// throws UsageError, on all ranks alike, when only some have.

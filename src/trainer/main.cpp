@@ -15,7 +15,7 @@ int trainer_main(int argc, char** argv) {
   set_output_rank(bootstrap);
   TrainConfig config;
   bool goes_on = false;
-  start_together(bootstrap, [&] {
+  start_together(bootstrap, "trainer", [&] {
     CommandLine cli("trainer", "Trains a GPT, data-parallel over the ranks that mpirun starts.");
     cli.usage("mpirun -np RANKS trainer [OPTIONS]");
     declare_options(cli, config);
