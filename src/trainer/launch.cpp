@@ -32,7 +32,7 @@ void start_together(Bootstrap& bootstrap, std::string_view program,
       continue;
     }
     if (static_cast<int>(rank) == bootstrap.rank()) {
-      log("{}: {}", program, mine->what());
+      log_error(program, mine->what());
     }
     // mpirun ends the others as soon as one has left: nobody leaves before the line is out.
     bootstrap.all_gather({});

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 
 namespace lockstep {
@@ -32,6 +33,11 @@ void log_line(std::string_view text) {
   const std::string line = g_prefix + printable(text) + '\n';
   // A log line that cannot be written has nowhere to be reported.
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
+}
+
+void log_error(std::string_view program, std::string message) {
+  std::replace(message.begin(), message.end(), '\n', ' ');
+  log("{}: {}", program, message);
 }
 
 }  // namespace lockstep

@@ -20,6 +20,9 @@ std::string printable(std::string_view text);
 /// mix. Thread-safe. The text is made printable.
 void log_line(std::string_view text);
 
+/// Writes `program: message` as one line, whatever line ends the message has.
+void log_error(std::string_view program, std::string message);
+
 template <class... Args>
 void log(fmt::format_string<Args...> format, Args&&... args) {
   log_line(fmt::format(format, std::forward<Args>(args)...));

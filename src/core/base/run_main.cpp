@@ -1,6 +1,6 @@
-#include <algorithm>
 #include <cstdio>
 #include <new>
+#include <utility>
 
 #include "core/base/command_line.h"
 #include "core/base/error.h"
@@ -10,8 +10,7 @@ namespace lockstep {
 
 int run_main(std::string_view program, int (*body)(int, char**), int argc, char** argv) {
   const auto fail = [program](std::string message, ExitCode code) {
-    std::replace(message.begin(), message.end(), '\n', ' ');
-    log("{}: {}", program, message);
+    log_error(program, std::move(message));
     return static_cast<int>(code);
   };
   try {
