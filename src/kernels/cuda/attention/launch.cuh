@@ -8,6 +8,7 @@
 #include <type_traits>
 
 #include "core/device/cuda_error.h"
+#include "kernels/cuda/allow_shared.cuh"
 #include "kernels/cuda/attention/flash_backward.cuh"
 #include "kernels/cuda/attention/flash_forward.cuh"
 #include "kernels/cuda/attention/launchers.h"
@@ -33,9 +34,7 @@ void dispatch_head_dim(int64_t head_dim, Body body) {
 template <class Args>
 void launch_flash(CudaStream& stream, void (*kernel)(Args), const Args& args, int threads,
                   int shared_bytes, int blocks) {
-  check_cuda(
-      cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, shared_bytes),
-      "raising a kernel's shared memory");
+  allow_shared(kernel, shared_bytes);
   const dim3 grid(static_cast<unsigned>(args.heads.count), static_cast<unsigned>(blocks));
   kernel<<<grid, threads, shared_bytes, stream.handle()>>>(args);
   check_cuda(cudaGetLastError(), "launching attention");

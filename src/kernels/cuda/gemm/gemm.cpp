@@ -6,6 +6,7 @@
 #include "core/base/error.h"
 #include "kernels/cuda/gemm/features.h"
 #include "kernels/cuda/gemm/launch.h"
+#include "kernels/cuda/gemm/majors.h"
 #include "kernels/cuda/ops.h"
 
 namespace lockstep {
@@ -52,15 +53,9 @@ bool is_fused(const Gemm<CudaDevice>& problem, unsigned features) {
   if (features == kPlain) {
     return true;
   }
-  using K = std::integral_constant<Major, Major::kK>;
-  using MN = std::integral_constant<Major, Major::kMN>;
-  const auto fused = [features](auto a, auto b) {
+  return dispatch_majors(problem.trans_a, problem.trans_b, [features](auto a, auto b) {
     return FusedFeatures<a(), b()>::Sets::contains(features);
-  };
-  const bool a_k = problem.trans_a == Transpose::kNo;
-  const bool b_k = problem.trans_b == Transpose::kYes;
-  return a_k ? (b_k ? fused(K{}, K{}) : fused(K{}, MN{}))
-             : (b_k ? fused(MN{}, K{}) : fused(MN{}, MN{}));
+  });
 }
 
 bool aligned_rows(const Gemm<CudaDevice>& problem) {

@@ -4,7 +4,10 @@
 
 #include <cuda_runtime.h>
 
+#include <type_traits>
+
 #include "core/device/cuda_error.h"
+#include "kernels/cuda/allow_shared.cuh"
 #include "kernels/cuda/gemm/dispatch.cuh"
 #include "kernels/cuda/gemm/epilogue.cuh"
 #include "kernels/cuda/gemm/launch.h"
@@ -24,13 +27,6 @@ FusedOutput<kFeatures> fused_output_of(const GemmLaunch& launch) {
           static_cast<int>(launch.plan.slice_depth)};
 }
 
-/// A kernel may use more than 48 KiB of shared memory only after it was told so.
-template <class Kernel>
-void allow_shared(Kernel* kernel, int bytes) {
-  check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize, bytes),
-             "raising a kernel's shared memory");
-}
-
 /// Kernel::get<A, B, Store>() is the kernel of a tile of Kernel::Shape.
 template <class Kernel, Major kA, Major kB, class Store>
 void launch_kernel(CudaStream& stream, const GemmLaunch& launch, const Store& store) {
@@ -47,22 +43,32 @@ void launch_kernel(CudaStream& stream, const GemmLaunch& launch, const Store& st
   check_cuda(cudaGetLastError(), "launching a matrix product");
 }
 
-template <class Kernel, Major kA, Major kB, unsigned... kFeatures>
-void launch_fused(CudaStream& stream, const GemmLaunch& launch,
-                  FeatureSets<kFeatures...> /*sets*/) {
-  ((launch.features == kFeatures
-        ? launch_kernel<Kernel, kA, kB>(stream, launch, fused_output_of<kFeatures>(launch))
-        : void()),
-   ...);
+/// Calls body(store) with the store that has the launch's features fused, when they are one of the
+/// sets; whether they are.
+template <unsigned... kFeatures, class Body>
+bool with_fused_output(const GemmLaunch& launch, FeatureSets<kFeatures...> /*sets*/, Body body) {
+  [[maybe_unused]] const auto call_if = [&](auto features) {
+    if (launch.features != features()) {
+      return false;
+    }
+    body(fused_output_of<features()>(launch));
+    return true;
+  };
+  return (call_if(std::integral_constant<unsigned, kFeatures>{}) || ...);
 }
 
 template <class Kernel>
 void launch_product(CudaStream& stream, const GemmLaunch& launch) {
   dispatch_majors(launch.problem.trans_a, launch.problem.trans_b, [&](auto a, auto b) {
+    constexpr Major kA = a();
+    constexpr Major kB = b();
+    const auto launch_with = [&](const auto& store) {
+      launch_kernel<Kernel, kA, kB>(stream, launch, store);
+    };
     if (launch.features == kPlain) {
-      launch_kernel<Kernel, a(), b()>(stream, launch, output_of(launch));
+      launch_with(output_of(launch));
     } else {
-      launch_fused<Kernel, a(), b()>(stream, launch, typename FusedFeatures<a(), b()>::Sets{});
+      with_fused_output(launch, typename FusedFeatures<kA, kB>::Sets{}, launch_with);
     }
   });
 }

@@ -23,29 +23,19 @@ void launch_wgmma_kernel(CudaStream& stream, const GemmLaunch& launch, const Sto
   check_cuda(cudaGetLastError(), "launching a matrix product");
 }
 
-template <class Shape, unsigned... kFeatures>
-bool launch_fused_wgmma(CudaStream& stream, const GemmLaunch& launch,
-                        FeatureSets<kFeatures...> /*sets*/) {
-  const auto launch_if = [&](auto features) {
-    if (launch.features != features()) {
-      return false;
-    }
-    launch_wgmma_kernel<Shape>(stream, launch, fused_output_of<features()>(launch));
-    return true;
-  };
-  return (launch_if(std::integral_constant<unsigned, kFeatures>{}) || ...);
-}
-
 /// The features that any of the transposes has fused: these kernels see K-major operands only.
 template <class Shape>
 void launch_wgmma(CudaStream& stream, const GemmLaunch& launch) {
+  const auto launch_with = [&](const auto& store) {
+    launch_wgmma_kernel<Shape>(stream, launch, store);
+  };
   if (launch.features == kPlain) {
-    launch_wgmma_kernel<Shape>(stream, launch, output_of(launch));
+    launch_with(output_of(launch));
     return;
   }
-  launch_fused_wgmma<Shape>(stream, launch, FusedFeatures<Major::kK, Major::kK>::Sets{}) ||
-      launch_fused_wgmma<Shape>(stream, launch, FusedFeatures<Major::kK, Major::kMN>::Sets{}) ||
-      launch_fused_wgmma<Shape>(stream, launch, FusedFeatures<Major::kMN, Major::kMN>::Sets{});
+  with_fused_output(launch, FusedFeatures<Major::kK, Major::kK>::Sets{}, launch_with) ||
+      with_fused_output(launch, FusedFeatures<Major::kK, Major::kMN>::Sets{}, launch_with) ||
+      with_fused_output(launch, FusedFeatures<Major::kMN, Major::kMN>::Sets{}, launch_with);
 }
 
 }  // namespace lockstep::cuda

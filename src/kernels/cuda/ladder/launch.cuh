@@ -10,6 +10,7 @@
 #include <cuda_runtime.h>
 
 #include "core/device/cuda_error.h"
+#include "kernels/cuda/allow_shared.cuh"
 #include "kernels/cuda/gemm/dispatch.cuh"
 #include "kernels/cuda/gemm/operand.cuh"
 #include "kernels/cuda/ladder/rung.h"
@@ -22,16 +23,6 @@ inline Output make_output(const Gemm<CudaDevice>& problem) {
           problem.n % 4 == 0 && aligned16(problem.c.data()), static_cast<int>(problem.k)};
 }
 
-/// A kernel may use more than 48 KiB of shared memory only after it was told so.
-template <class RungKernel, class Kernel>
-void allow_shared(Kernel* kernel) {
-  if constexpr (RungKernel::kSharedBytes > 0) {
-    check_cuda(cudaFuncSetAttribute(kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                    RungKernel::kSharedBytes),
-               "raising a kernel's shared memory");
-  }
-}
-
 template <class RungKernel>
 void launch_rung(CudaStream& stream, const Gemm<CudaDevice>& problem) {
   check_rung_problem(problem);
@@ -42,7 +33,7 @@ void launch_rung(CudaStream& stream, const Gemm<CudaDevice>& problem) {
     const Operand<a_major()> a = make_operand<a_major()>(problem.a.data(), problem.m, problem.k);
     const Operand<b_major()> b = make_operand<b_major()>(problem.b.data(), problem.n, problem.k);
     auto* kernel = RungKernel::template entry<a_major(), b_major()>(a.vectorized && b.vectorized);
-    allow_shared<RungKernel>(kernel);
+    allow_shared(kernel, RungKernel::kSharedBytes);
     const dim3 grid(
         static_cast<unsigned>((problem.n + RungKernel::kTileN - 1) / RungKernel::kTileN),
         static_cast<unsigned>((problem.m + RungKernel::kTileM - 1) / RungKernel::kTileM));
@@ -59,7 +50,7 @@ Rung::Resources rung_resources(Transpose trans_a, Transpose trans_b) {
     auto* kernel = RungKernel::template entry<a_major(), b_major()>(true);
     cudaFuncAttributes attributes{};
     check_cuda(cudaFuncGetAttributes(&attributes, kernel), "reading a kernel's attributes");
-    allow_shared<RungKernel>(kernel);
+    allow_shared(kernel, RungKernel::kSharedBytes);
     int blocks = 0;
     check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, RungKernel::kThreads,
                                                              RungKernel::kSharedBytes),
