@@ -9,10 +9,10 @@
 #include "core/base/build_id.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/base/random.h"
 #include "core/device/cuda_device.h"
 #include "graph_timer.h"
 #include "kernels/cuda/attention/attention.h"
+#include "normal_values.h"
 
 namespace lockstep {
 namespace {
@@ -53,17 +53,6 @@ double flop(const AttentionShape& shape) {
          static_cast<double>(shape.head_dim);
 }
 
-// N(0, 1), repeated with a prime period: drawing every element would take longer than the bench.
-std::vector<float> normal(int64_t size, uint64_t stream) {
-  constexpr size_t period = 1048573;
-  std::vector<float> values(static_cast<size_t>(size));
-  for (size_t i = 0; i < values.size(); ++i) {
-    values[i] = i < period ? static_cast<float>(random_normals(1, stream, i / 4)[i % 4])
-                           : values[i - period];
-  }
-  return values;
-}
-
 class Tensors {
  public:
   Tensors(CudaStream& stream, const AttentionShape& shape)
@@ -74,8 +63,8 @@ class Tensors {
         dout_(elements(shape)),
         dqkv_(3 * elements(shape)),
         delta_(rows_of(shape)) {
-    copy_from_host(stream, qkv_.view(), normal(qkv_.size(), 0).data());
-    copy_from_host(stream, dout_.view(), normal(dout_.size(), 1).data());
+    copy_from_host(stream, qkv_.view(), normal_values(qkv_.size(), 0).data());
+    copy_from_host(stream, dout_.view(), normal_values(dout_.size(), 1).data());
     stream.synchronize();
   }
   AttentionForward<CudaDevice> forward() {
@@ -138,8 +127,8 @@ double teraflops(const AttentionShape& shape, int products, const GraphTimer::Fi
   return products * flop(shape) / figures.seconds() * 1e-12;
 }
 
-bool pinned(const Row& row) {
-  return row.forward.pinned && row.backward.pinned;
+const char* clock_of(const Row& row) {
+  return row.forward.pinned ? row.backward.clock() : row.forward.clock();
 }
 
 void print_rows(const std::vector<Row>& rows) {
@@ -153,7 +142,7 @@ void print_rows(const std::vector<Row>& rows) {
         row.forward.seconds() * 1e6, teraflops(shape, 2, row.forward), row.backward.seconds() * 1e6,
         teraflops(shape, 5, row.backward), static_cast<double>(kept_bytes(shape)) / mib,
         static_cast<double>(row.backward_bytes) / mib, row.forward.lowest_mhz,
-        row.backward.highest_mhz, pinned(row) ? "pinned" : "UNPINNED");
+        row.backward.highest_mhz, clock_of(row));
   }
   std::fflush(stdout);
 }
@@ -168,7 +157,7 @@ std::string json_of(const Row& row) {
       shape.batch, shape.heads, shape.time, shape.head_dim, row.subject.name,
       row.forward.seconds() * 1e6, teraflops(shape, 2, row.forward), row.backward.seconds() * 1e6,
       teraflops(shape, 5, row.backward), kept_bytes(shape), row.forward_bytes, row.backward_bytes,
-      row.forward.lowest_mhz, row.backward.highest_mhz, pinned(row) ? "pinned" : "UNPINNED");
+      row.forward.lowest_mhz, row.backward.highest_mhz, clock_of(row));
 }
 
 }  // namespace

@@ -18,6 +18,7 @@
 #include "graph_timer.h"
 #include "kernels/cuda/gemm/plan.h"
 #include "kernels/cuda/ladder/rung.h"
+#include "normal_values.h"
 #include "timing.h"
 
 namespace lockstep {
@@ -52,8 +53,8 @@ class Operands {
  public:
   Operands(CudaStream& stream, const GemmShape& shape)
       : shape_(shape),
-        host_a_(normal(shape.m * shape.k, 0)),
-        host_b_(normal(shape.k * shape.n, 1)),
+        host_a_(normal_values(shape.m * shape.k, 0)),
+        host_b_(normal_values(shape.k * shape.n, 1)),
         a_(shape.m * shape.k),
         b_(shape.k * shape.n),
         c_(shape.m * shape.n) {
@@ -107,20 +108,6 @@ class Operands {
  private:
   static constexpr int64_t kSampledRows = 32;
   static constexpr int64_t kSampledColumns = 64;
-
-  // N(0, 1), repeated with a prime period: drawing every element would take longer than the bench.
-  static std::vector<float> normal(int64_t size, uint64_t stream) {
-    constexpr size_t period = 1048573;
-    std::vector<float> values(static_cast<size_t>(size));
-    const size_t drawn = std::min(values.size(), period);
-    for (size_t i = 0; i < drawn; ++i) {
-      values[i] = static_cast<float>(random_normals(1, stream, i / 4)[i % 4]);
-    }
-    for (size_t i = drawn; i < values.size(); ++i) {
-      values[i] = values[i - drawn];
-    }
-    return values;
-  }
 
   CudaView<float> row_of(int64_t row) {
     return c_.view().subview({row * shape_.n, (row + 1) * shape_.n});
@@ -235,10 +222,6 @@ std::vector<Row> measure(CudaStream& stream, const SmClock& clock, const Cublas*
   return rows;
 }
 
-std::string label(const GraphTimer::Figures& figures) {
-  return figures.pinned ? "pinned" : "UNPINNED";
-}
-
 void print_rows(const GemmShape& shape, const std::vector<Row>& rows) {
   fmt::print("\n{} {} {} x {} x {}\n", shape.name.empty() ? "product" : shape.name,
              shape.transposes(), shape.m, shape.n, shape.k);
@@ -260,7 +243,7 @@ void print_rows(const GemmShape& shape, const std::vector<Row>& rows) {
       fmt::print(" {:>5} {:>7} {:>6} {:>6}", "-", "-", "-", "-");
     }
     fmt::print(" {:>5}-{:<5} {}{}\n", row.figures.lowest_mhz, row.figures.highest_mhz,
-               label(row.figures), row.plan.empty() ? "" : "  " + row.plan);
+               row.figures.clock(), row.plan.empty() ? "" : "  " + row.plan);
   }
   std::fflush(stdout);
 }
@@ -288,7 +271,7 @@ std::string json_of(const GemmShape& shape, const Row& row) {
     text += fmt::format(R"(, "plan": "{}")", row.plan);
   }
   return text + fmt::format(R"(, "sm_mhz": [{}, {}], "clock": "{}"}})", row.figures.lowest_mhz,
-                            row.figures.highest_mhz, label(row.figures));
+                            row.figures.highest_mhz, row.figures.clock());
 }
 
 // Geometric mean over the shapes, for each kernel of ours, of cuBLAS's time over its own.

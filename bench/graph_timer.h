@@ -19,6 +19,8 @@ class GraphTimer {
     bool pinned = true;  ///< the clock was locked and never moved
 
     double seconds() const;  ///< the median
+    /// "pinned", or "UNPINNED" to warn who reads the figure.
+    const char* clock() const { return pinned ? "pinned" : "UNPINNED"; }
   };
 
   GraphTimer(CudaStream& stream, const SmClock& clock, double seconds)

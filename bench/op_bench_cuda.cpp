@@ -61,15 +61,11 @@ std::vector<OpCase> cuda_op_cases(const BenchModel& model, CudaStream& stream) {
   return list.take();
 }
 
-const char* label(const GraphTimer::Figures& figures) {
-  return figures.pinned ? "pinned" : "UNPINNED";
-}
-
 void print_row(const Row& row) {
   fmt::print("{:<20} {:>18} {:>10.2f} {:>8.1f} {:>6.2f} {:>5} {:>9.1f} {:>5}-{:<5} {}\n",
              row.op.name, row.op.shape, row.us(), row.gbps(), row.copy_share(),
              row.op.calls_per_step, row.step_us(), row.figures.lowest_mhz, row.figures.highest_mhz,
-             label(row.figures));
+             row.figures.clock());
 }
 
 std::string json_of(const Row& row) {
@@ -77,7 +73,7 @@ std::string json_of(const Row& row) {
       R"({{"op": "{}", "shape": "{}", "time_us": {:.3f}, "gbps": {:.2f}, "copy_share": {:.4f}, )"
       R"("calls_per_step": {}, "sm_mhz": [{}, {}], "clock": "{}"}})",
       row.op.name, row.op.shape, row.us(), row.gbps(), row.copy_share(), row.op.calls_per_step,
-      row.figures.lowest_mhz, row.figures.highest_mhz, label(row.figures));
+      row.figures.lowest_mhz, row.figures.highest_mhz, row.figures.clock());
 }
 
 }  // namespace
