@@ -1,4 +1,4 @@
-#include "comm/cuda_communicator.h"
+#include "comm/cuda/communicator.h"
 #include "core/device/cuda_branch.h"
 #include "kernels/cuda/ops.h"
 #include "trainer/cuda_facts.h"

@@ -1,4 +1,4 @@
-#include "comm/cuda_communicator.h"
+#include "comm/cuda/communicator.h"
 
 #include <cuda_runtime_api.h>
 

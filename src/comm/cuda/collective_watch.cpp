@@ -1,0 +1,116 @@
+#include "comm/cuda/collective_watch.h"
+
+#include <cuda_runtime_api.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <mutex>
+#include <new>
+#include <thread>
+#include <utility>
+
+#include "core/base/error.h"
+#include "core/device/buffer.h"
+#include "core/device/cuda_device.h"
+
+namespace lockstep {
+namespace {
+
+// Death of a rank is known after a heartbeat's time: this adds little to that.
+constexpr std::chrono::milliseconds kLook{2};
+
+}  // namespace
+
+struct CollectiveWatch::Impl {
+  Impl(ControlPlane& control, const PeerTable& peers, std::chrono::milliseconds timeout)
+      : control_(control), peers_(peers), timeout_(timeout), memory_(sizeof(CollectiveWords)) {
+    words_ = new (memory_.view().data()) CollectiveWords;
+    thread_ = std::thread([this] { serve(); });
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+  Impl(Impl&&) = delete;
+  Impl& operator=(Impl&&) = delete;
+  ~Impl() {
+    {
+      const std::lock_guard lock(mutex_);
+      stopping_ = true;
+    }
+    wake_.notify_all();
+    thread_.join();
+    end_waits();
+    cudaDeviceSynchronize();  // kernels refer to the words
+  }
+
+  // The GPU writes the words too: each is read and written whole, at its own time.
+  template <class T>
+  static T load(const T& word) {
+    return __atomic_load_n(&word, __ATOMIC_ACQUIRE);
+  }
+  void end_waits() { __atomic_store_n(&words_->abort, 1U, __ATOMIC_RELEASE); }
+
+  void serve() {
+    std::unique_lock lock(mutex_);
+    int shown = -1;
+    while (!wake_.wait_for(lock, kLook, [this] { return stopping_; })) {
+      if (const int bucket = load(words_->bucket); bucket != shown) {
+        control_.set_bucket(bucket);
+        shown = bucket;
+      }
+      if (control_.aborted()) {
+        end_waits();
+      } else if (load(words_->abort) != 0) {
+        report_late();
+      }
+    }
+  }
+
+  void report_late() {
+    if (std::exchange(reported_, true)) {
+      return;
+    }
+    const auto rank = static_cast<size_t>(load(words_->late_rank));
+    control_.report(TimeoutError("{} did not come to the all-reduce of bucket {} in {} s",
+                                 rank_name(peers_[rank]), load(words_->late_bucket),
+                                 std::chrono::duration<double>(timeout_).count()));
+  }
+
+  ControlPlane& control_;
+  const PeerTable& peers_;
+  std::chrono::milliseconds timeout_;
+  Buffer<CudaHost, std::byte> memory_;
+  CollectiveWords* words_;
+  uint64_t taken_ns_ = 0;
+  std::mutex mutex_;
+  std::condition_variable wake_;
+  bool stopping_ = false;
+  bool reported_ = false;
+  std::thread thread_;
+};
+
+CollectiveWatch::CollectiveWatch(ControlPlane& control, const PeerTable& peers,
+                                 std::chrono::milliseconds timeout)
+    : impl_(std::make_unique<Impl>(control, peers, timeout)) {}
+
+CollectiveWatch::~CollectiveWatch() = default;
+
+WaitLimit CollectiveWatch::limit() const {
+  return {impl_->words_, static_cast<uint64_t>(std::chrono::nanoseconds(impl_->timeout_).count())};
+}
+
+void CollectiveWatch::throw_if_failed() {
+  impl_->control_.throw_if_aborted();
+  if (Impl::load(impl_->words_->abort) == 0) {
+    return;
+  }
+  // The GPU ended a wait just now: its report is about to become the cause of the group.
+  impl_->control_.await_cause();
+  throw PeerLostError("a rank did not come to an all-reduce");
+}
+
+double CollectiveWatch::take_busy_seconds() {
+  const uint64_t busy = Impl::load(impl_->words_->busy_ns);
+  return static_cast<double>(busy - std::exchange(impl_->taken_ns_, busy)) * 1e-9;
+}
+
+}  // namespace lockstep
