@@ -111,7 +111,7 @@ void declare_table(CommandLine& cli, Words& words, TableOptions& table) {
 void declare_ours(CommandLine& cli, Words& words, Options& options) {
   cli.option("--device", &words.device, "Where the arrays are").one_of({"cpu", "cuda"});
   cli.option("--transport", &words.transport, "How neighbours exchange data")
-      .one_of({"auto", "shm", "socket"});
+      .one_of(kTransportWords);
   cli.option("--baseline", &words.baseline, "mpi: MPI_Allreduce in place, in turn with ours")
       .one_of({"none", "mpi"});
   cli.option("--bind-address", &options.bind_address,

@@ -13,7 +13,9 @@
 
 namespace lockstep {
 
-enum class TransportChoice : uint8_t { kAuto, kShm, kSocket };
+/// kPeer and kStaged are for windows in GPU memory; the others name edges of the ring of the CPU,
+/// by which such a window is summed too.
+enum class TransportChoice : uint8_t { kAuto, kPeer, kStaged, kShm, kSocket };
 
 struct CommunicatorOptions {
   TransportChoice transport = TransportChoice::kAuto;
@@ -27,7 +29,6 @@ struct CommunicatorOptions {
 struct CommTimes {
   double total_seconds = 0;    ///< the comm thread was at work
   double exposed_seconds = 0;  ///< the stream waited in finish()
-  int64_t bytes = 0;           ///< reduced
 };
 
 /// Sums over all ranks, in place, of ranges of one window: memory that is registered once for life,

@@ -13,6 +13,7 @@
 #include "comm/communicator.h"
 #include "comm/ring_executor.h"
 #include "comm/ring_links.h"
+#include "comm/transport_select.h"
 #include "core/base/clock.h"
 
 namespace lockstep {
@@ -108,7 +109,6 @@ struct Communicator<CpuDevice>::Impl {
                        "[{}, {}) is summed already and not finished", range.begin, range.end);
       }
       unfinished_.push_back(range);
-      times_.bytes += range.size() * static_cast<int64_t>(sizeof(float));
       if (executor_) {
         queue_.push_back({range, bucket});
         worth_waking_ = worth_waking_ || range.size() >= kWakeElements;
@@ -238,8 +238,13 @@ struct Communicator<CpuDevice>::Impl {
 };
 
 Communicator<CpuDevice>::Communicator(Bootstrap& bootstrap, const PeerTable& peers,
-                                      ControlPlane& control, const CommunicatorOptions& options)
-    : impl_(std::make_unique<Impl>(bootstrap, peers, control, options)) {}
+                                      ControlPlane& control, const CommunicatorOptions& options) {
+  if (serves_gpus_only(options.transport)) {
+    throw UsageError("--transport {} is for GPUs; use --transport auto",
+                     transport_word(options.transport));
+  }
+  impl_ = std::make_unique<Impl>(bootstrap, peers, control, options);
+}
 
 Communicator<CpuDevice>::~Communicator() = default;
 

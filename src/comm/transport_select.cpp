@@ -7,10 +7,17 @@
 namespace lockstep {
 
 TransportChoice transport_choice(std::string_view word) {
-  LOCKSTEP_CHECK(word == "auto" || word == "shm" || word == "socket", "transport {}", word);
-  return word == "shm"      ? TransportChoice::kShm
-         : word == "socket" ? TransportChoice::kSocket
-                            : TransportChoice::kAuto;
+  const auto found = std::find(kTransportWords.begin(), kTransportWords.end(), word);
+  LOCKSTEP_CHECK(found != kTransportWords.end(), "transport {}", word);
+  return static_cast<TransportChoice>(found - kTransportWords.begin());
+}
+
+std::string transport_word(TransportChoice choice) {
+  return kTransportWords[static_cast<size_t>(choice)];
+}
+
+bool serves_gpus_only(TransportChoice choice) {
+  return choice == TransportChoice::kPeer || choice == TransportChoice::kStaged;
 }
 
 std::vector<TransportKind> select_transports(const PeerTable& peers, TransportChoice choice,

@@ -10,8 +10,15 @@
 
 namespace lockstep {
 
-/// The choice that an option's word names: "auto", "shm" or "socket", else InternalError.
+/// The words by which options name the choices, in their order.
+inline const std::vector<std::string> kTransportWords = {"auto", "peer", "staged", "shm", "socket"};
+
+/// The choice that a word names, else InternalError; and back.
 TransportChoice transport_choice(std::string_view word);
+std::string transport_word(TransportChoice choice);
+
+/// Whether it has no meaning for windows in the memory of the CPU.
+bool serves_gpus_only(TransportChoice choice);
 
 enum class TransportKind : uint8_t { kShm, kSocket };
 

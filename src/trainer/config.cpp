@@ -135,7 +135,7 @@ void for_each_machine_option(Sink& sink, Config& c) {
       .at_least(0)
       .at_most(kMostThreads);
   sink.add("--transport", &c.transport, "How neighbours exchange gradients")
-      .one_of({"auto", "shm", "socket"});
+      .one_of(kTransportWords);
   sink.add("--bucket-mb", &c.bucket_mb, "MiB of gradients that are summed in one collective")
       .greater_than(0)
       .at_most(kMostMib);

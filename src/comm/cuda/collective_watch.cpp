@@ -70,7 +70,12 @@ struct CollectiveWatch::Impl {
       return;
     }
     const auto rank = static_cast<size_t>(load(words_->late_rank));
-    control_.report(TimeoutError("{} did not come to the all-reduce of bucket {} in {} s",
+    if (load(words_->disagrees) != 0) {
+      control_.report(RanksDisagreeError("{} does not sum what another rank sums up to bucket {}",
+                                         rank_name(peers_[rank]), load(words_->late_bucket)));
+      return;
+    }
+    control_.report(TimeoutError("waited {2} s for {0} in the all-reduce of bucket {1}",
                                  rank_name(peers_[rank]), load(words_->late_bucket),
                                  std::chrono::duration<double>(timeout_).count()));
   }

@@ -10,8 +10,9 @@ namespace lockstep {
 /// as long again.
 struct CollectiveWords {
   uint32_t abort = 0;        ///< not 0: no wait goes on
-  int32_t late_rank = -1;    ///< GPU: who did not come in time
+  int32_t late_rank = -1;    ///< GPU: who did not come in time, or came to another sum
   int32_t late_bucket = -1;  ///< GPU: and in which bucket
+  uint32_t disagrees = 0;    ///< GPU: not 0 for another sum
   int32_t bucket = -1;       ///< GPU: of the collective under way; -1: none
   uint64_t busy_ns = 0;      ///< GPU: the time that collectives took so far
 };

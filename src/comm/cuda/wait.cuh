@@ -18,6 +18,15 @@ __device__ inline uint32_t seen(const uint32_t* flag) {
   return value;
 }
 
+__device__ inline void post(uint64_t* flag, uint64_t value) {
+  asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(flag), "l"(value) : "memory");
+}
+__device__ inline uint64_t seen(const uint64_t* flag) {
+  uint64_t value;
+  asm volatile("ld.acquire.sys.global.u64 %0, [%1];" : "=l"(value) : "l"(flag) : "memory");
+  return value;
+}
+
 __device__ inline uint64_t nanoseconds() {
   uint64_t now;
   asm volatile("mov.u64 %0, %globaltimer;" : "=l"(now));
@@ -41,16 +50,18 @@ __device__ inline bool must_end(const WaitLimit& limit, uint64_t start, int rank
   return true;
 }
 
-/// Waits until `flag` has come to `value`, counted modulo 2^32. False when the run is aborted or
+/// Waits until `flag`, or the lower half of a wide one, has come to `value`, counted modulo 2^32.
+/// False when the run is aborted or
 /// the time is over: the collective must then be left without touching memory of others. `rank` and
 /// `bucket` say whom the wait is for. One thread.
-__device__ inline bool wait_for(const uint32_t* flag, uint32_t value, const WaitLimit& limit,
-                                int rank, int bucket) {
+template <class Flag>
+__device__ bool wait_for(const Flag* flag, uint32_t value, const WaitLimit& limit, int rank,
+                         int bucket) {
   constexpr int kTurns = 256;  // between looks at the host's memory: about 100 microseconds
   const uint64_t start = nanoseconds();
   while (true) {
     for (int turn = 0; turn < kTurns; ++turn) {
-      if (static_cast<int32_t>(seen(flag) - value) >= 0) {
+      if (static_cast<int32_t>(static_cast<uint32_t>(seen(flag)) - value) >= 0) {
         return true;
       }
     }

@@ -61,11 +61,16 @@ CudaFacts cuda_facts(int device) {
   };
 }
 
-CudaStream::CudaStream(Precision precision) : precision_(precision) {
+CudaStream::CudaStream(Precision precision, StreamPriority priority) : precision_(precision) {
   int device = 0;
   check_cuda(cudaGetDevice(&device), "reading the current GPU");
   facts_ = cuda_facts(device);
-  check_cuda(cudaStreamCreateWithFlags(&handle_, cudaStreamNonBlocking), "creating a stream");
+  int lowest = 0;
+  int highest = 0;
+  check_cuda(cudaDeviceGetStreamPriorityRange(&lowest, &highest), "reading stream priorities");
+  check_cuda(cudaStreamCreateWithPriority(&handle_, cudaStreamNonBlocking,
+                                          priority == StreamPriority::kHigh ? highest : lowest),
+             "creating a stream");
 }
 CudaStream::~CudaStream() {
   for (void* block : scratch_) {

@@ -48,11 +48,15 @@ enum class Precision : uint8_t {
   kTf32,  ///< on tensor cores, of factors rounded to ten bits of mantissa
 };
 
+/// Which work of a GPU goes first when there is more than fits.
+enum class StreamPriority : uint8_t { kNormal, kHigh };
+
 /// An ordered queue of work on the GPU that was current when it was made, and what ops on it share.
 /// Move-only; the destructor waits for nothing.
 class CudaStream {
  public:
-  explicit CudaStream(Precision precision = Precision::kFp32);
+  explicit CudaStream(Precision precision = Precision::kFp32,
+                      StreamPriority priority = StreamPriority::kNormal);
   ~CudaStream();
   CudaStream(CudaStream&& other) noexcept;
   CudaStream& operator=(CudaStream&& other) noexcept;

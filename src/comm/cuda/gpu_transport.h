@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "comm/bootstrap.h"
+#include "comm/communicator.h"
+#include "comm/control_plane.h"
+#include "comm/peer_table.h"
+#include "core/device/cuda_device.h"
+
+namespace lockstep {
+
+/// How ranges of a window in GPU memory are summed over the ranks: what a Communicator<CudaDevice>
+/// of several ranks is made of. The calls enqueue work, which may be captured into a graph; the
+/// rules about ranges and order are the communicator's.
+class GpuTransport {
+ public:
+  GpuTransport() = default;
+  virtual ~GpuTransport() = default;
+  GpuTransport(const GpuTransport&) = delete;
+  GpuTransport& operator=(const GpuTransport&) = delete;
+  GpuTransport(GpuTransport&&) = delete;
+  GpuTransport& operator=(GpuTransport&&) = delete;
+
+  virtual CudaView<float> window() = 0;
+  /// The sum of `range`, behind everything on `stream` so far and beside what follows there.
+  virtual void all_reduce(CudaStream& stream, Range range, int bucket) = 0;
+  /// What follows on `stream` comes after all sums so far, of which there is at least one.
+  virtual void finish(CudaStream& stream) = 0;
+  /// Throws the first cause when a sum that the GPU has passed was none.
+  virtual void throw_if_failed() = 0;
+  /// Seconds that sums were under way since the last call.
+  virtual double take_seconds() = 0;
+  virtual std::string name() const = 0;
+};
+
+/// Any hosts: copies to the host, sums there by the ring of the CPU, over the edges that
+/// `options.transport` allows, and copies back. Collective.
+std::unique_ptr<GpuTransport> make_host_ring(Bootstrap& bootstrap, const PeerTable& peers,
+                                             ControlPlane& control,
+                                             const CommunicatorOptions& options);
+
+/// Two ranks of a host: both copy what they have to host memory that the other GPU reads. Null, on
+/// both ranks, when they cannot share memory. Collective.
+std::unique_ptr<GpuTransport> make_staged(Bootstrap& bootstrap, const PeerTable& peers,
+                                          ControlPlane& control,
+                                          const CommunicatorOptions& options);
+
+}  // namespace lockstep

@@ -1,0 +1,236 @@
+// The communicator of windows in GPU memory, between real processes: over every transport that the
+// ranks can have.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "comm/control_plane.h"
+#include "comm/cuda/communicator.h"
+#include "comm/peer_table.h"
+#include "comm/ring_schedule.h"
+#include "comm/transport_select.h"
+#include "core/base/error.h"
+#include "support/mpi_environment.h"
+#include "support/ring_inputs.h"
+
+namespace lockstep {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr int64_t kS = kSegmentElements;
+
+struct Member {
+  int rank;
+  int world_size;
+  Communicator<CudaDevice>& comm;
+  CudaStream& stream;
+  std::vector<float> host;  ///< as long as the window
+
+  void upload() { copy_from_host(stream, comm.window(), host.data()); }
+  void download() { copy_to_host(stream, host.data(), CudaView<const float>(comm.window())); }
+};
+
+/// Runs `body` with a communicator over all ranks; what the group ends with. Ranks share GPUs where
+/// there are too few.
+ExitCode run_group(const std::string& transport, int64_t elements,
+                   const std::function<void(Member&)>& body,
+                   milliseconds timeout = milliseconds(60000), std::string* message = nullptr) {
+  const PeerTable peers = gather_peer_table(test_bootstrap());
+  use_cuda_device(test_bootstrap().rank() % cuda_device_count());
+  ControlPlane control(test_bootstrap(), peers, {});
+  try {
+    run_under(control, [&] {
+      CommunicatorOptions options;
+      options.window_elements = elements;
+      options.collective_timeout = timeout;
+      options.transport = transport_choice(transport);
+      Communicator<CudaDevice> comm(test_bootstrap(), peers, control, options);
+      EXPECT_THAT(comm.transport_name(), testing::HasSubstr(transport));
+      CudaStream stream;
+      Member member{test_bootstrap().rank(), test_bootstrap().world_size(), comm, stream,
+                    std::vector<float>(static_cast<size_t>(elements))};
+      body(member);
+      stream.synchronize();
+    });
+  } catch (const Error& error) {
+    if (message != nullptr) {
+      *message = error.what();
+    }
+    return error.code();
+  }
+  return ExitCode::kDone;
+}
+
+std::vector<std::string> transports() {
+  std::vector<std::string> words = {"shm", "socket"};
+  if (test_bootstrap().world_size() == 2) {
+    words.emplace_back("staged");
+  }
+  return words;
+}
+
+/// The suite over all transports: which there are depends on the number of ranks.
+void over_all(const std::function<void(const std::string&)>& body) {
+  for (const std::string& transport : transports()) {
+    SCOPED_TRACE(transport);
+    body(transport);
+  }
+}
+
+void expect_sums(const Member& self, Range range, int round) {
+  for (int64_t i = range.begin; i < range.end; ++i) {
+    float expected = 0;
+    for (int rank = 0; rank < self.world_size; ++rank) {
+      expected += integer_at(rank, i + round);
+    }
+    ASSERT_EQ(self.host[static_cast<size_t>(i)], expected)
+        << "element " << i << " in round " << round;
+  }
+}
+
+void fill(Member& self, int round) {
+  for (int64_t i = 0; i < static_cast<int64_t>(self.host.size()); ++i) {
+    self.host[static_cast<size_t>(i)] = integer_at(self.rank, i + round);
+  }
+  self.upload();
+}
+
+TEST(GpuCommunicator, SumsRangesOfEverySizeExactly) {
+  const std::vector<Range> ranges = {{0, 1},           {kS - 1, kS + 1},       {77, 77 + 2047},
+                                     {0, kS},          {9 * kS, 9 * kS + 100}, {kS / 2, 9 * kS + 5},
+                                     {3, 40 * kS - 1}, {0, 130 * kS + 7}};
+  over_all([&](const std::string& transport) {
+    const auto body = [&](Member& self) {
+      int round = 0;
+      for (const Range range : ranges) {
+        fill(self, ++round);
+        self.comm.all_reduce(self.stream, range, 4);
+        self.comm.finish(self.stream);
+        self.download();
+        self.comm.take_times();
+        expect_sums(self, range, round);
+        for (int64_t i = 0; i < static_cast<int64_t>(self.host.size()); ++i) {
+          if (i < range.begin || i >= range.end) {
+            ASSERT_EQ(self.host[static_cast<size_t>(i)], integer_at(self.rank, i + round))
+                << "element " << i;
+          }
+        }
+      }
+    };
+    EXPECT_EQ(run_group(transport, 130 * kS + 7, body), ExitCode::kDone);
+  });
+}
+
+TEST(GpuCommunicator, SumsAgainEachTimeThatAGraphIsLaunched) {
+  const int64_t size = 70 * kS + 3;
+  const std::vector<Range> buckets = {{65 * kS, size}, {kS + 5, 65 * kS}, {0, kS + 5}};
+  over_all([&](const std::string& transport) {
+    const auto body = [&](Member& self) {
+      const auto sums = [&] {
+        int bucket = 0;
+        for (const Range range : buckets) {
+          self.comm.all_reduce(self.stream, range, bucket++);
+        }
+        self.comm.finish(self.stream);
+      };
+      fill(self, 0);
+      sums();
+      std::vector<CudaGraph> graphs;
+      graphs.emplace_back(self.stream, sums);
+      graphs.emplace_back(self.stream, sums);
+      for (int round = 1; round <= 20; ++round) {
+        fill(self, round);
+        graphs[static_cast<size_t>(round % 2)].launch(self.stream);
+        self.download();
+        self.comm.take_times();
+        expect_sums(self, {0, size}, round);
+      }
+    };
+    EXPECT_EQ(run_group(transport, size, body), ExitCode::kDone);
+  });
+}
+
+TEST(GpuCommunicator, GivesTheBitsOfTheCpu) {
+  const int64_t size = 90 * kS + 9;
+  const std::vector<Range> whole = {{0, size}};
+  const std::vector<Range> divided = {{7 * kS + 1, size}, {kS, 7 * kS + 1}, {0, 5}, {5, kS}};
+  std::vector<float> reference(static_cast<size_t>(size));
+  {
+    const PeerTable peers = gather_peer_table(test_bootstrap());
+    ControlPlane control(test_bootstrap(), peers, {});
+    run_under(control, [&] {
+      CommunicatorOptions options;
+      options.window_elements = size;
+      Communicator<CpuDevice> comm(test_bootstrap(), peers, control, options);
+      for (int64_t i = 0; i < size; ++i) {
+        comm.window()[i] = real_at(test_bootstrap().rank(), i);
+      }
+      CpuStream stream;
+      comm.all_reduce(stream, {0, size}, 0);
+      comm.finish(stream);
+      std::copy(comm.window().begin(), comm.window().end(), reference.begin());
+    });
+  }
+  over_all([&](const std::string& transport) {
+    for (const std::vector<Range>& division : {whole, divided}) {
+      const auto body = [&](Member& self) {
+        for (int64_t i = 0; i < size; ++i) {
+          self.host[static_cast<size_t>(i)] = real_at(self.rank, i);
+        }
+        self.upload();
+        int bucket = 0;
+        for (const Range& range : division) {
+          self.comm.all_reduce(self.stream, range, bucket++);
+        }
+        self.comm.finish(self.stream);
+        self.download();
+        EXPECT_TRUE(self.host == reference);
+      };
+      EXPECT_EQ(run_group(transport, size, body), ExitCode::kDone);
+    }
+  });
+}
+
+TEST(GpuCommunicator, EveryRankLeavesWhenOneCallsAnotherSum) {
+  over_all([&](const std::string& transport) {
+    const auto body = [](Member& self) {
+      for (int64_t end : {int64_t{100}, int64_t{self.rank == 0 ? 500 : 400}}) {
+        self.comm.all_reduce(self.stream, {0, end}, 0);
+        self.comm.finish(self.stream);
+        self.stream.synchronize();
+        self.comm.take_times();
+      }
+    };
+    EXPECT_EQ(run_group(transport, 600, body, milliseconds(2000)), ExitCode::kRanksDisagree);
+  });
+}
+
+TEST(GpuCommunicator, EveryRankLeavesWhenOneDoesNotCome) {
+  over_all([&](const std::string& transport) {
+    const auto body = [](Member& self) {
+      if (self.rank == 0) {
+        while (true) {  // alive, and elsewhere
+          self.comm.all_reduce(self.stream, {0, 0}, 0);
+          ::usleep(10000);
+        }
+      }
+      self.comm.all_reduce(self.stream, {0, 10}, 1);
+      self.comm.finish(self.stream);
+      self.stream.synchronize();
+      self.comm.take_times();
+    };
+    std::string message;
+    EXPECT_EQ(run_group(transport, 64, body, milliseconds(300), &message), ExitCode::kTimeout);
+    EXPECT_THAT(message, testing::HasSubstr("rank 0 "));
+    EXPECT_THAT(message, testing::HasSubstr("in the all-reduce of bucket 1"));
+  });
+}
+
+}  // namespace
+}  // namespace lockstep
