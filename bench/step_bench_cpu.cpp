@@ -7,8 +7,8 @@
 namespace lockstep {
 
 StepFigures measure_on_cpu(const Group& group, const StepBenchConfig& config) {
-  CpuStream stream(config.train.threads == 0 ? default_threads(group)
-                                             : static_cast<int>(config.train.threads));
+  const int fair = default_threads(group);  // collective, and --threads is each rank's own
+  CpuStream stream(config.train.threads == 0 ? fair : static_cast<int>(config.train.threads));
   StepFigures figures = StepBench<CpuDevice>(group, config, stream).measure();
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);

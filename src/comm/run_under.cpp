@@ -1,6 +1,5 @@
-#include <new>
-
 #include "comm/control_plane.h"
+#include "core/base/as_error.h"
 
 namespace lockstep {
 
@@ -13,12 +12,8 @@ void run_under(ControlPlane& control, const std::function<void()>& body) {
     control.report(error);
     control.throw_if_aborted();
     throw;
-  } catch (const std::bad_alloc&) {
-    control.report(OutOfMemoryError("out of memory"));
-    control.throw_if_aborted();
-    throw;
-  } catch (const std::exception& error) {
-    control.report(InternalError("{}", error.what()));
+  } catch (const std::exception& exception) {
+    control.report(as_error(exception));
     control.throw_if_aborted();
     throw;
   }

@@ -14,8 +14,8 @@ std::string describe(const CudaStream& stream) {
   return fmt::format("{}, {}", stream.facts().name, stream.facts().pci_id);
 }
 
-Arithmetic arithmetic(const CudaStream& stream) {
-  return {"GPU", stream.facts().name};
+std::map<std::string, std::string> arithmetic(const CudaStream& stream) {
+  return {{"GPU", stream.facts().name}};
 }
 
 MemorySupply memory_supply(const CudaStream& stream, const Group& /*group*/) {

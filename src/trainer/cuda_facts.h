@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "core/device/cuda_device.h"
@@ -12,7 +13,7 @@
 namespace lockstep {
 
 std::string describe(const CudaStream& stream);
-Arithmetic arithmetic(const CudaStream& stream);
+std::map<std::string, std::string> arithmetic(const CudaStream& stream);
 MemorySupply memory_supply(const CudaStream& stream, const Group& group);
 
 /// Makes this rank's GPU the current one and a stream on it. Collective. Throws UnsupportedError

@@ -11,8 +11,8 @@ std::string describe(const CpuStream& stream) {
                      isa_name(cpu_isa()));
 }
 
-Arithmetic arithmetic(const CpuStream& /*stream*/) {
-  return {"instruction set", std::string(isa_name(cpu_isa()))};
+std::map<std::string, std::string> arithmetic(const CpuStream& /*stream*/) {
+  return {{"instruction set", std::string(isa_name(cpu_isa()))}};
 }
 
 MemorySupply memory_supply(const CpuStream& /*stream*/, const Group& group) {

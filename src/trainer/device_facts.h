@@ -1,11 +1,11 @@
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "core/device/cpu_device.h"
 #include "trainer/group.h"
 #include "trainer/memory_plan.h"
-#include "trainer/run_plan.h"
 
 // What a run asks of a device's stream, in words. Each device has these overloads: the GPU's are
 // beside the trainer on it.
@@ -14,7 +14,8 @@ namespace lockstep {
 
 /// Where a rank computes, for a table.
 std::string describe(const CpuStream& stream);
-Arithmetic arithmetic(const CpuStream& stream);
+/// What decides the bits of results and must be equal on all ranks, by name.
+std::map<std::string, std::string> arithmetic(const CpuStream& stream);
 /// The memory that the ranks of this host have.
 MemorySupply memory_supply(const CpuStream& stream, const Group& group);
 

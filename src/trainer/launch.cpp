@@ -4,8 +4,11 @@
 #include <cstdio>
 #include <optional>
 
-#include "core/base/error.h"
+#include "comm/agreement.h"
+#include "core/base/as_error.h"
 #include "core/base/log.h"
+#include "core/device/cuda_device.h"
+#include "trainer/run_plan.h"
 #include "trainer/trainer.h"
 
 namespace lockstep {
@@ -22,8 +25,8 @@ void start_together(Bootstrap& bootstrap, std::string_view program,
   std::optional<Error> mine;
   try {
     start();
-  } catch (const Error& error) {
-    mine = error;
+  } catch (const std::exception& exception) {
+    mine = as_error(exception);
   }
   const std::string code = mine ? std::to_string(static_cast<int>(mine->code())) : std::string();
   const std::vector<std::string> codes = bootstrap.all_gather(code);
@@ -41,7 +44,20 @@ void start_together(Bootstrap& bootstrap, std::string_view program,
   }
 }
 
-bool runs_on_cuda(const Group& group, const TrainConfig& config) {
+void start_together(const Group& group, std::string_view program,
+                    const std::function<void()>& start) {
+  try {
+    start_together(group.bootstrap, program, start);
+  } catch (const AbortedError&) {
+    group.control.finish();  // all leave, so that none takes another for lost
+    throw;
+  }
+}
+
+namespace {
+
+/// Whether all ranks, which were told the same, are to run on GPUs.
+bool chooses_cuda(const Group& group, const TrainConfig& config) {
   if (config.device != "auto") {
     return config.device == "cuda";
   }
@@ -59,13 +75,33 @@ bool runs_on_cuda(const Group& group, const TrainConfig& config) {
   return with != all.end();
 }
 
+}  // namespace
+
+bool runs_on_cuda(const Group& group, const TrainConfig& config) {
+  const bool cuda = chooses_cuda(group, config);
+  if (cuda) {
+    require_cuda_device();
+  } else if (config.precision != "fp32") {
+    throw UsageError(
+        "--precision {} is for the tensor cores of a GPU and this run is on the CPU: take "
+        "--precision fp32, or --device cuda where there is one",
+        config.precision);
+  }
+  return cuda;
+}
+
 ExitCode train(Bootstrap& bootstrap, const TrainConfig& config) {
   const PeerTable peers = gather_peer_table(bootstrap);
   ControlPlane control(bootstrap, peers, config.control());
   const Group group{bootstrap, peers, control};
+  std::optional<RunPlan> plan;
+  start_together(group, "trainer", [&] { plan.emplace(config, group.world_size()); });
   bool cuda = false;
-  start_together(bootstrap, "trainer", [&] { cuda = runs_on_cuda(group, config); });
-  return cuda ? train_on_cuda(group, config) : train_on_cpu(group, config);
+  start_together(group, "trainer", [&] {
+    check_agreement(bootstrap, plan->shared_facts(config));
+    cuda = runs_on_cuda(group, config);
+  });
+  return cuda ? train_on_cuda(group, config, *plan) : train_on_cpu(group, config, *plan);
 }
 
 }  // namespace lockstep

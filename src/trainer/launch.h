@@ -13,13 +13,18 @@ namespace lockstep {
 /// Tags log lines with the rank, and keeps standard output for rank 0: results are its to print.
 void set_output_rank(const Bootstrap& bootstrap);
 
-/// Runs `start` on every rank before they are connected; when it throws on any, the first of those
-/// ranks prints its error as `program`, and then all throw AbortedError. Collective.
+/// Runs `start` on every rank; when it throws on any, the lowest of those ranks prints its error as
+/// `program`, and then all throw AbortedError. Collective, whatever `start` throws: collectives
+/// within it come before whatever may fail on some ranks only.
 void start_together(Bootstrap& bootstrap, std::string_view program,
                     const std::function<void()>& start);
+/// The same of connected ranks; their control plane has finished when it throws.
+void start_together(const Group& group, std::string_view program,
+                    const std::function<void()>& start);
 
-/// Whether `config` means GPUs: --device auto takes them when every rank has one. Collective;
-/// throws UsageError, on all ranks alike, when only some have.
+/// Whether `config`, the same on all ranks, means GPUs: --device auto takes them when every rank
+/// has one. Collective. Throws UsageError, on all ranks alike, when only some have; then, each rank
+/// for itself, UnsupportedError without a usable GPU and UsageError for what a CPU has not.
 bool runs_on_cuda(const Group& group, const TrainConfig& config);
 
 /// Connects the ranks and trains on the device that `config` names. Collective.

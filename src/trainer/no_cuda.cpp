@@ -1,5 +1,4 @@
 // What a build without CUDA has in place of a trainer on the GPU.
-#include "comm/control_plane.h"
 #include "core/device/cuda_device.h"
 #include "trainer/trainer.h"
 
@@ -9,8 +8,9 @@ bool cuda_available() {
   return false;
 }
 
-ExitCode train_on_cuda(const Group& group, const TrainConfig& /*config*/) {
-  run_under(group.control, [] { require_cuda_device(); });
+ExitCode train_on_cuda(const Group& /*group*/, const TrainConfig& /*config*/,
+                       const RunPlan& /*plan*/) {
+  require_cuda_device();
   return ExitCode::kUnsupported;
 }
 

@@ -1,28 +1,10 @@
 #include "trainer/run_plan.h"
 
-#include "comm/agreement.h"
 #include "core/base/build_id.h"
 #include "core/base/error.h"
 
 namespace lockstep {
 namespace {
-
-/// What must be equal on all ranks: every option but those about a rank's own host, and what
-/// decides the bits that it computes.
-std::map<std::string, std::string> shared_facts(const TrainConfig& config, const Dataset& dataset,
-                                                const Arithmetic& arithmetic) {
-  std::map<std::string, std::string> facts;
-  for (const auto& [name, value] : config.options()) {
-    facts["--" + name] = value;
-  }
-  for (const char* own : {"--data-dir", "--out-dir", "--threads", "--bind-address"}) {
-    facts.erase(own);
-  }
-  facts["build"] = build_id();
-  facts["data"] = dataset.fingerprint();
-  facts[arithmetic.name] = arithmetic.value;
-  return facts;
-}
 
 /// A sample that could not be printed must not come out after hours of training.
 void check_prompt(const TrainConfig& config, const Dataset& dataset) {
@@ -41,15 +23,27 @@ void check_prompt(const TrainConfig& config, const Dataset& dataset) {
 
 }  // namespace
 
-RunPlan::RunPlan(const Group& group, const TrainConfig& config, const Arithmetic& arithmetic)
+RunPlan::RunPlan(const TrainConfig& config, int world_size)
     : batch(plan_batch(config.batch_size, config.global_batch_size,
-                       config.gradient_accumulation_steps, group.world_size())),
+                       config.gradient_accumulation_steps, world_size)),
       dataset(config.data_dir, config.block_size),
       model(config.model(dataset.vocab_size())),
       evaluation(plan_evaluation(config.eval_iters, batch.global_batch_size(), model)),
       window(ParamTable(model).arena_size(), batch, config.eval_iters) {
   check_prompt(config, dataset);
-  check_agreement(group.bootstrap, shared_facts(config, dataset, arithmetic));
+}
+
+std::map<std::string, std::string> RunPlan::shared_facts(const TrainConfig& config) const {
+  std::map<std::string, std::string> facts;
+  for (const auto& [name, value] : config.options()) {
+    facts["--" + name] = value;
+  }
+  for (const char* own : {"--data-dir", "--out-dir", "--threads", "--bind-address"}) {
+    facts.erase(own);
+  }
+  facts["build"] = build_id();
+  facts["data"] = dataset.fingerprint();
+  return facts;
 }
 
 RunIdentity RunPlan::identity(const TrainConfig& config) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <string>
 
 #include "core/data/dataset.h"
@@ -9,25 +10,20 @@
 #include "trainer/config.h"
 #include "trainer/continuation.h"
 #include "trainer/evaluation.h"
-#include "trainer/group.h"
 #include "trainer/memory_plan.h"
 #include "trainer/window_layout.h"
 
 namespace lockstep {
 
-/// What decides the bits of results on a device, and must be equal on all ranks.
-struct Arithmetic {
-  std::string name;  ///< "instruction set"
-  std::string value;
-};
-
-/// Everything that is decided before memory is allocated and rings are connected: the data, the
-/// shapes, and that all ranks agree on them.
+/// What a rank decides by itself before memory is allocated and rings are connected: the data and
+/// the shapes.
 struct RunPlan {
-  /// Opens and checks the data. Collective; throws UsageError or CorruptError for what is wrong
-  /// with the input, RanksDisagreeError when ranks differ in options, build, data or arithmetic.
-  RunPlan(const Group& group, const TrainConfig& config, const Arithmetic& arithmetic);
+  /// Opens and checks the data. Throws UsageError or CorruptError for what is wrong with the input.
+  RunPlan(const TrainConfig& config, int world_size);
 
+  /// What must be equal on all ranks, by name: every option of `config`, from which the plan was
+  /// made, but those about a rank's own host; the build; the data.
+  std::map<std::string, std::string> shared_facts(const TrainConfig& config) const;
   RunIdentity identity(const TrainConfig& config) const;
   RunShape shape() const { return {model, batch, evaluation.batches}; }
 

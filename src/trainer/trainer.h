@@ -26,10 +26,10 @@ class Trainer {
  public:
   using Stream = typename Device::Stream;
 
-  /// Prepares the run, from the newest checkpoint when asked to. Collective. `stream` and what
-  /// `group` refers to must outlive it. Throws UsageError, IoError, CorruptError, or
-  /// OutOfMemoryError before anything is computed.
-  Trainer(const Group& group, const TrainConfig& config, Stream& stream);
+  /// Prepares the run that is planned, from the newest checkpoint when asked to. Collective.
+  /// `plan`, `stream` and what `group` refers to must outlive it. Throws UsageError, IoError,
+  /// CorruptError, or OutOfMemoryError before anything is computed.
+  Trainer(const Group& group, const TrainConfig& config, const RunPlan& plan, Stream& stream);
 
   /// Trains to the end or to a stop. Collective; the code is the same on all ranks.
   ExitCode run();
@@ -59,7 +59,7 @@ class Trainer {
 
   Group group_;
   TrainConfig config_;
-  RunPlan plan_;
+  const RunPlan& plan_;
   int64_t memory_bytes_;
   Communicator<Device> communicator_;
   Replica<Device> replica_;
@@ -79,8 +79,8 @@ class Trainer {
 };
 
 /// Runs on the CPU or on this rank's GPU. Collective.
-ExitCode train_on_cpu(const Group& group, const TrainConfig& config);
-ExitCode train_on_cuda(const Group& group, const TrainConfig& config);
+ExitCode train_on_cpu(const Group& group, const TrainConfig& config, const RunPlan& plan);
+ExitCode train_on_cuda(const Group& group, const TrainConfig& config, const RunPlan& plan);
 /// Whether this build and machine can.
 bool cuda_available();
 

@@ -1,4 +1,3 @@
-#include "core/base/error.h"
 #include "trainer/cpu_threads.h"
 #include "trainer/trainer.h"
 #include "trainer/trainer_impl.h"
@@ -7,18 +6,10 @@ namespace lockstep {
 
 template class Trainer<CpuDevice>;
 
-ExitCode train_on_cpu(const Group& group, const TrainConfig& config) {
-  const int threads =
-      config.threads == 0 ? default_threads(group) : static_cast<int>(config.threads);
-  return train_on<CpuDevice>(group, config, [&] {
-    if (config.precision != "fp32") {
-      throw UsageError(
-          "--precision {} is for the tensor cores of a GPU and this run is on the CPU: take "
-          "--precision fp32, or --device cuda where there is one",
-          config.precision);
-    }
-    return CpuStream(threads);
-  });
+ExitCode train_on_cpu(const Group& group, const TrainConfig& config, const RunPlan& plan) {
+  const int fair = default_threads(group);  // collective, and --threads is each rank's own
+  const int threads = config.threads == 0 ? fair : static_cast<int>(config.threads);
+  return train_on<CpuDevice>(group, config, plan, [&] { return CpuStream(threads); });
 }
 
 }  // namespace lockstep

@@ -13,8 +13,8 @@ bool cuda_available() {
   return cuda_device_count() > 0;
 }
 
-ExitCode train_on_cuda(const Group& group, const TrainConfig& config) {
-  return train_on<CudaDevice>(group, config, [&] { return make_cuda_stream(group, config); });
+ExitCode train_on_cuda(const Group& group, const TrainConfig& config, const RunPlan& plan) {
+  return train_on<CudaDevice>(group, config, plan, [&] { return make_cuda_stream(group, config); });
 }
 
 }  // namespace lockstep

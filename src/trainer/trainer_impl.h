@@ -5,6 +5,7 @@
 #include <functional>
 #include <limits>
 
+#include "comm/agreement.h"
 #include "core/base/build_id.h"
 #include "core/base/log.h"
 #include "trainer/device_facts.h"
@@ -32,10 +33,11 @@ inline StepOptions step_options(const Group& group, const TrainConfig& config,
 }
 
 template <class Device>
-Trainer<Device>::Trainer(const Group& group, const TrainConfig& config, Stream& stream)
+Trainer<Device>::Trainer(const Group& group, const TrainConfig& config, const RunPlan& plan,
+                         Stream& stream)
     : group_(group),
       config_(config),
-      plan_(group, config, arithmetic(stream)),
+      plan_(plan),
       memory_bytes_(check_memory(plan_.shape(), memory_supply(stream, group))),
       communicator_(group.bootstrap, group.peers, group.control,
                     communicator_options(config, plan_)),
@@ -276,19 +278,19 @@ ExitCode Trainer<Device>::finish() {
 /// trainer outlives the report of an error: while its connections stand, the other ranks learn the
 /// cause and not the consequence.
 template <class Device>
-ExitCode train_on(const Group& group, const TrainConfig& config,
+ExitCode train_on(const Group& group, const TrainConfig& config, const RunPlan& plan,
                   const std::function<typename Device::Stream()>& make_stream) {
   std::optional<typename Device::Stream> stream;
   std::optional<Trainer<Device>> trainer;
   ExitCode code = ExitCode::kDone;
   run_under(group.control, [&] {
     stream.emplace(make_stream());
+    check_agreement(group.bootstrap, arithmetic(*stream));
     if (config.plan) {
-      print_plan(group, config, RunPlan(group, config, arithmetic(*stream)),
-                 memory_supply(*stream, group));
+      print_plan(group, config, plan, memory_supply(*stream, group));
       return;
     }
-    trainer.emplace(group, config, *stream);
+    trainer.emplace(group, config, plan, *stream);
     code = trainer->run();
   });
   return code;

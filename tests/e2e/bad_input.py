@@ -1,23 +1,39 @@
-"""Everything that is wrong with flags, configuration or data is refused before the first step, with code 2 and one line
-that says what, where and what to do."""
+"""Everything that is wrong with flags, configuration or data is refused before the first step, with one line of the
+lowest rank that found it, "trainer: " and what, where and what to do, and the code of its kind."""
 
 import array
 import os
+import re
 import shutil
 import subprocess
 
-from trainer_runs import expect, main
+from trainer_runs import LIMIT, Run, expect, main
 
 USAGE, IO, CORRUPT, DISAGREE, UNSUPPORTED = 2, 3, 4, 9, 10
 
 
-def refused(folder, flags, words, ranks=1, code=USAGE, env=None):
-    run = folder.train(ranks, "out", *flags, code=code, env=env)
+def expect_refusal(run, words, ranks=1, rank=0):
+    """The one line that ranks print."""
+    lines = [line for line in run.complaint().splitlines() if re.match(r"(\[rank \d+\] )?(trainer: |rank \d+ \()", line)]
+    expect(len(lines) == 1, f"said {len(lines)} times\n{run.stderr}")
+    begin = f"[rank {rank}] trainer: " if ranks > 1 else "trainer: "
+    expect(lines[0].startswith(begin), f"not '{begin}': {lines[0]}")
     for word in words:
-        expect(word in run.stderr, f"{flags}: '{word}' is not in\n{run.stderr}")
-    said = sum("trainer: " in line or "rank 0 (" in line for line in run.complaint().splitlines())
-    expect(said == 1, f"{flags}: said {said} times\n{run.stderr}")
-    expect(not os.path.exists(folder.at("out/metrics.jsonl")), f"{flags}: the run began")
+        expect(word in lines[0], f"'{word}' is not in\n{run.stderr}")
+    expect(not os.path.exists(os.path.join(run.out_dir, "metrics.jsonl")), "the run began")
+
+
+def refused(folder, flags, words, ranks=1, code=USAGE):
+    expect_refusal(folder.train(ranks, "out", *flags, code=code), words, ranks)
+
+
+def two_configurations(folder, name, values, code):
+    """A run of two ranks with a value of an option each, by mpirun's colon."""
+    command = folder.command(1, "out", name, values[0])
+    other = folder.command(1, "out", name, values[1])
+    done = subprocess.run(command + [":"] + other[other.index("-np"):], capture_output=True, text=True, timeout=LIMIT)
+    expect(done.returncode == code, f"code {done.returncode}\n{done.stderr}")
+    return Run(folder.at("out"), done)
 
 
 def flags(folder):
@@ -70,14 +86,21 @@ def write_tokens(folder, name, train, val):
 
 def data(folder):
     good = [i % 50 for i in range(500)]
-    refused(folder, ["--data-dir", folder.at("nowhere")], ["nowhere/train.bin does not exist", "tokenize"], ranks=2)
+    refused(folder, ["--data-dir", folder.at("nowhere")], ["nowhere/train.bin does not exist", "tokenize"], ranks=4)
     short = write_tokens(folder, "short", good[:16], good)
     refused(folder, ["--data-dir", short], ["train.bin", "16"])
     empty = write_tokens(folder, "empty", good, [])
-    refused(folder, ["--data-dir", empty], ["val.bin"])
+    refused(folder, ["--data-dir", empty], ["val.bin"], ranks=2)
     odd = write_tokens(folder, "odd", b"123" * 101, good)
-    run = folder.train(1, "out", "--data-dir", odd, code=CORRUPT)
-    expect("train.bin" in run.stderr, run.stderr)
+    refused(folder, ["--data-dir", odd], ["train.bin"], code=CORRUPT)
+
+
+def data_of_one_rank(folder):
+    """The rank that finds it says so, and no other: not that it was lost either."""
+    for rank in (0, 1):
+        places = [folder.data, folder.at("nowhere")] if rank == 1 else [folder.at("nowhere"), folder.data]
+        run = two_configurations(folder, "--data-dir", places, USAGE)
+        expect_refusal(run, ["nowhere/train.bin does not exist"], ranks=2, rank=rank)
 
 
 def token_outside_vocabulary(folder):
@@ -85,9 +108,7 @@ def token_outside_vocabulary(folder):
     with open(folder.at("outside/val.bin"), "r+b") as file:
         file.seek(1024 + 2 * 77)
         file.write(array.array("H", [999]).tobytes())
-    run = folder.train(2, "out", "--data-dir", folder.at("outside"), code=CORRUPT)
-    for word in ("val.bin", "999", "77"):
-        expect(word in run.stderr, f"'{word}' is not in\n{run.stderr}")
+    refused(folder, ["--data-dir", folder.at("outside")], ["val.bin", "999", "77"], ranks=2, code=CORRUPT)
 
 
 def out_dir_is_a_file(folder):
@@ -98,8 +119,11 @@ def out_dir_is_a_file(folder):
 
 
 def device_not_in_this_build(folder):
-    run = folder.train(1, "out", "--device", "cuda", code=UNSUPPORTED)
-    expect("--device cpu" in run.stderr, run.stderr)
+    refused(folder, ["--device", "cuda"], ["--device cpu"], ranks=2, code=UNSUPPORTED)
+
+
+def precision_of_other_device(folder):
+    refused(folder, ["--precision", "tf32"], ["--precision tf32", "--precision fp32"], ranks=2)
 
 
 def prompt_outside_vocabulary(folder):
@@ -107,16 +131,17 @@ def prompt_outside_vocabulary(folder):
 
 
 def ranks_disagree(folder):
-    """Two configurations in one run, by mpirun's colon."""
-    command = folder.command(1, "out")
-    other = command[command.index("-np"):]
-    other[other.index("--eval-iters") + 1] = "9"
-    done = subprocess.run(command + [":"] + other, capture_output=True, text=True)
-    expect(done.returncode == DISAGREE, f"code {done.returncode}\n{done.stderr}")
-    for word in ("--eval-iters", "5", "9"):
-        expect(word in done.stderr, f"'{word}' is not in\n{done.stderr}")
+    for name, values in (("--eval-iters", ["5", "9"]), ("--device", ["auto", "cpu"])):
+        run = two_configurations(folder, name, values, DISAGREE)
+        expect_refusal(run, [name, *values], ranks=2)
 
 
-main({f.__name__: f for f in (flags, decimal_comma_locale, ranks_and_batches, config_files, data,
+def threads_of_one_rank(folder):
+    """How many threads a rank computes with is its own matter."""
+    two_configurations(folder, "--threads", ["0", "1"], 0)
+
+
+main({f.__name__: f for f in (flags, decimal_comma_locale, ranks_and_batches, config_files, data, data_of_one_rank,
                               token_outside_vocabulary, out_dir_is_a_file, device_not_in_this_build,
-                              prompt_outside_vocabulary, ranks_disagree)})
+                              precision_of_other_device, prompt_outside_vocabulary, ranks_disagree,
+                              threads_of_one_rank)})

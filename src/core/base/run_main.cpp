@@ -1,7 +1,7 @@
 #include <cstdio>
-#include <new>
 #include <utility>
 
+#include "core/base/as_error.h"
 #include "core/base/command_line.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
@@ -21,12 +21,9 @@ int run_main(std::string_view program, int (*body)(int, char**), int argc, char*
     return status;
   } catch (const AbortedError& error) {
     return static_cast<int>(error.code());
-  } catch (const Error& error) {
+  } catch (const std::exception& exception) {
+    const Error error = as_error(exception);
     return fail(error.what(), error.code());
-  } catch (const std::bad_alloc&) {
-    return fail("out of memory", ExitCode::kOutOfMemory);
-  } catch (const std::exception& error) {
-    return fail(error.what(), ExitCode::kInternal);
   }
 }
 
