@@ -58,7 +58,7 @@ function(lockstep_test name)
 endfunction()
 
 # lockstep_mpi_test(NAME RANKS 2 3 4 SOURCES... LIBS libs...) : one GoogleTest program, run under mpirun once for each
-# number of ranks; a failure on one rank fails it on all (tests/support/mpi_gtest_main.cpp).
+# number of ranks; a failure on one rank fails it on all (tests/support/mpi_gtest_main.cpp). Label mpi unless said.
 function(lockstep_mpi_test name)
   cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "RANKS;SOURCES;LIBS" ${ARGN})
   if(NOT ARG_TIMEOUT)

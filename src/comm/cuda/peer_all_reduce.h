@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+#include "comm/bootstrap.h"
+#include "comm/cuda/collective_words.h"
+#include "comm/cuda/peer_memory.h"
+#include "comm/cuda/peer_plan.h"
+#include "comm/cuda/peer_words.h"
+#include "comm/peer_table.h"
+#include "core/base/range.h"
+#include "core/device/cuda_device.h"
+
+namespace lockstep {
+
+/// Sums ranges of one window over the GPUs of one host that reach each other's memory, without the
+/// host: a sum is kernels on a stream, which may be captured into a graph and run any number of
+/// times. Sums run one after another, in the same order on all ranks; so all are enqueued on one
+/// stream, or on streams that wait for each other.
+///
+/// The order of additions depends on an element's position in the window and the number of ranks
+/// only, and is that of ring_schedule: every size, every algorithm and the CPU give the same bits.
+class PeerAllReduce {
+ public:
+  /// On the GPU that is current. Collective; at least two and at most kMostPeerRanks ranks, all of
+  /// this host. `limit` ends the waits of the kernels; its words outlive this. Throws as
+  /// PeerMemory. Destroyed when no rank has a sum under way.
+  PeerAllReduce(Bootstrap& bootstrap, const PeerTable& peers, int64_t window_elements,
+                WaitLimit limit);
+
+  /// Zeroed, 256-byte aligned.
+  CudaView<float> window() { return {everyone_.windows[everyone_.rank], window_elements_}; }
+
+  /// Enqueues the sum of `range`. `bucket` names it in messages. The ranks agree on all arguments.
+  /// A wait that ended early leaves no sum behind: see CollectiveWatch.
+  void all_reduce(CudaStream& stream, Range range, int bucket);
+
+  /// What all_reduce runs from here on in place of the measured choice, for benches and tests; the
+  /// same on all ranks.
+  void force(std::optional<PeerPlan> plan) { forced_ = plan; }
+
+ private:
+  int64_t window_elements_;
+  PeerMemory memory_;
+  PeerSum everyone_{};  ///< all but the range and the bucket
+  std::optional<PeerPlan> forced_;
+};
+
+}  // namespace lockstep
