@@ -11,7 +11,8 @@
 #include "core/device/cuda_error.h"
 #include "graph_timer.h"
 #include "kernels/cuda/ops.h"
-#include "op_case_list.h"
+#include "op_activation_cases.h"
+#include "op_parameter_cases.h"
 #include "timing.h"
 
 namespace lockstep {
@@ -52,13 +53,13 @@ struct Row {
 };
 
 std::vector<OpCase> cuda_op_cases(const BenchModel& model, CudaStream& stream) {
-  OpCaseList<CudaDevice> list(model, stream);
-  list.embedding();
-  list.layernorm();
-  list.cross_entropy();
-  list.column_sums();
-  list.parameters();
-  return list.take();
+  OpCaseMaker<CudaDevice> cases(stream);
+  add_embedding(cases, model);
+  add_layernorm(cases, model);
+  add_cross_entropy(cases, model);
+  add_column_sums(cases, model);
+  add_parameters(cases, model);
+  return cases.take();
 }
 
 void print_row(const Row& row) {

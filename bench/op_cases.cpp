@@ -1,18 +1,19 @@
 #include "op_cases.h"
 
-#include "op_case_list.h"
+#include "op_activation_cases.h"
+#include "op_parameter_cases.h"
 
 namespace lockstep {
 
 std::vector<OpCase> op_cases(const BenchModel& model, CpuStream& stream) {
-  OpCaseList<CpuDevice> list(model, stream);
-  list.embedding();
-  list.layernorm();
-  list.attention();
-  list.cross_entropy();
-  list.column_sums();
-  list.parameters();
-  return list.take();
+  OpCaseMaker<CpuDevice> cases(stream);
+  add_embedding(cases, model);
+  add_layernorm(cases, model);
+  add_attention(cases, model);
+  add_cross_entropy(cases, model);
+  add_column_sums(cases, model);
+  add_parameters(cases, model);
+  return cases.take();
 }
 
 }  // namespace lockstep
