@@ -10,8 +10,8 @@ constexpr double kDecay = 0.95;
 void Progress::step_done(double step_seconds, double elapsed_seconds) {
   ++next_;
   elapsed_ = elapsed_seconds;
-  if (!started_) {
-    started_ = true;
+  if (first_seconds_ == 0) {
+    first_seconds_ = step_seconds;
     first_elapsed_ = elapsed_seconds;
     return;
   }
@@ -21,10 +21,8 @@ void Progress::step_done(double step_seconds, double elapsed_seconds) {
 }
 
 double Progress::tokens_per_second() const {
-  if (counted_ == 0) {
-    return 0;
-  }
-  return static_cast<double>(tokens_per_step_) / (mean_ / (1 - correction_));
+  const double seconds = counted_ == 0 ? first_seconds_ : mean_ / (1 - correction_);
+  return seconds == 0 ? 0 : static_cast<double>(tokens_per_step_) / seconds;
 }
 
 double Progress::seconds_left() const {

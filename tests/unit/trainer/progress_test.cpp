@@ -5,10 +5,11 @@
 namespace lockstep {
 namespace {
 
-TEST(Progress, KnowsNothingFromTheFirstStep) {
+TEST(Progress, KnowsTheFirstStepsPaceButNotTheTimeLeft) {
   Progress progress(0, 10, 100);
-  progress.step_done(9.0, 9.0);
   EXPECT_EQ(progress.tokens_per_second(), 0);
+  progress.step_done(4.0, 9.0);
+  EXPECT_NEAR(progress.tokens_per_second(), 25, 1e-9);
   EXPECT_LT(progress.seconds_left(), 0);
 }
 
