@@ -25,9 +25,10 @@ struct CommunicatorOptions {
   std::string bind_address;     ///< as ControlOptions
 };
 
-/// What the collectives of a step cost. exposed <= total; hidden = total - exposed.
+/// What the collectives of a step cost. Time in finish() counts in both, so that exposed <= total;
+/// hidden = total - exposed.
 struct CommTimes {
-  double total_seconds = 0;    ///< the comm thread was at work
+  double total_seconds = 0;    ///< the comm thread was at work, or the stream waited
   double exposed_seconds = 0;  ///< the stream waited in finish()
 };
 

@@ -129,6 +129,7 @@ struct Communicator<CpuDevice>::Impl {
     const Clock::time_point start = Clock::now();
     std::unique_lock lock(mutex_);
     finish_was_direct_ = start - last_submit_ < kDirectFinish;
+    finishing_since_ = start;
     last_count_ = unfinished_.size();
     executor_->set_spin(spin_in_finish_);
     while (!failure_ && (busy_ || !queue_.empty())) {
@@ -146,7 +147,10 @@ struct Communicator<CpuDevice>::Impl {
       unfinished_.clear();
     }
     executor_->set_spin(kSpinBeside);
-    times_.exposed_seconds += seconds_since(start);
+    finishing_since_.reset();
+    const double seconds = seconds_since(start);
+    times_.total_seconds += seconds;
+    times_.exposed_seconds += seconds;
     rethrow();
   }
 
@@ -197,10 +201,13 @@ struct Communicator<CpuDevice>::Impl {
     } catch (...) {
       failure = std::current_exception();
     }
-    const double seconds = seconds_since(start);
+    const Clock::time_point end = Clock::now();
     lock.lock();
     busy_ = false;
-    times_.total_seconds += seconds;
+    const Clock::time_point beside = finishing_since_ ? std::min(end, *finishing_since_) : end;
+    if (beside > start) {
+      times_.total_seconds += std::chrono::duration<double>(beside - start).count();
+    }
     if (failure) {
       failure_ = failure;
     }
@@ -229,6 +236,7 @@ struct Communicator<CpuDevice>::Impl {
   size_t last_count_ = 0;          ///< how many there were at the last finish()
   bool finish_was_direct_ = false;
   Clock::time_point last_submit_;
+  std::optional<Clock::time_point> finishing_since_;  ///< while finish() runs, which counts itself
   bool worth_waking_ = false;  ///< the queue holds a range that pays for the comm thread
   bool busy_ = false;
   bool stopping_ = false;

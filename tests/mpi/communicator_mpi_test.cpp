@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <functional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "comm/communicator.h"
@@ -94,6 +95,32 @@ TEST_P(CommunicatorOver, SumsRangesOfEverySizeExactly) {
     EXPECT_EQ(self.comm.take_times().total_seconds, 0);
   };
   EXPECT_EQ(run_group(GetParam(), 9 * kS + 100, body), ExitCode::kDone);
+}
+
+// What finish() takes is exposed, and hidden only what was done before it began.
+TEST_P(CommunicatorOver, CountsTimeAsHiddenOrExposedNeverTwice) {
+  const auto body = [](Member& self) {
+    for (int round = 0; round < 50; ++round) {
+      self.comm.all_reduce(self.stream, {0, 8}, 0);  // too small to wake the comm thread
+      self.comm.finish(self.stream);
+      const CommTimes times = self.comm.take_times();
+      EXPECT_GT(times.exposed_seconds, 0);
+      EXPECT_EQ(times.total_seconds, times.exposed_seconds);
+    }
+    // Two sums after rounds of one: finish() is not to be expected now, so the comm thread works.
+    self.comm.all_reduce(self.stream, {kS, 9 * kS}, 0);
+    self.comm.all_reduce(self.stream, {0, kS}, 1);
+    double hidden = 0;
+    while (hidden == 0) {
+      std::this_thread::sleep_for(milliseconds(1));
+      hidden = self.comm.take_times().total_seconds;
+    }
+    self.comm.finish(self.stream);
+    const CommTimes times = self.comm.take_times();
+    EXPECT_GT(times.exposed_seconds, 0);
+    EXPECT_GE(times.total_seconds, times.exposed_seconds);
+  };
+  EXPECT_EQ(run_group(GetParam(), 9 * kS, body), ExitCode::kDone);
 }
 
 TEST_P(CommunicatorOver, KeepsThousandsOfSmallSumsApart) {
