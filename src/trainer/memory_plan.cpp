@@ -17,15 +17,37 @@ double mib(int64_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);
 }
 
+/// The option that frees most when it is halved.
+const char* largest_option(const RunShape& shape) {
+  std::array<std::pair<const char*, RunShape>, 4> halved = {
+      {{"--n-embd", shape},
+       {"--n-layer", shape},
+       {"--block-size", shape},
+       {"--gradient-accumulation-steps", shape}}};
+  const auto halve = [](int64_t& value) { value = std::max<int64_t>(1, value / 2); };
+  halve(halved[0].second.model.n_embd);
+  halved[0].second.model.n_head = 1;  // divides any width
+  halve(halved[1].second.model.n_layer);
+  halve(halved[2].second.model.block_size);
+  halve(halved[3].second.batch.accumulation_steps);
+  const auto bytes = [](const auto& option) { return plan_memory(option.second).total(); };
+  return std::min_element(
+             halved.begin(), halved.end(),
+             [&](const auto& one, const auto& other) { return bytes(one) < bytes(other); })
+      ->first;
+}
+
 /// What would fit, as advice.
 std::string advice(const RunShape& shape, const MemorySupply& supply) {
   const int64_t largest = largest_batch_size(shape, supply.free / supply.ranks);
   if (largest > 0) {
     return fmt::format("--batch-size {} or less fits", largest);
   }
-  const std::string model = "a model with smaller --n-layer, --n-embd or --block-size";
-  return supply.ranks > 1 ? fmt::format("take fewer ranks on a host, or {}", model)
-                          : fmt::format("take {}", model);
+  RunShape smallest = shape;
+  smallest.batch.batch_size = 1;
+  return fmt::format("not even --batch-size 1 fits; {}a smaller {} frees most",
+                     supply.ranks > 1 ? "take fewer ranks on a host, or " : "",
+                     largest_option(smallest));
 }
 
 }  // namespace

@@ -64,6 +64,30 @@ TEST(MemoryPlan, RefusesWithTheNumbersAndWhatFits) {
               HasSubstr("fewer ranks"));
 }
 
+TEST(MemoryPlan, NamesTheOptionThatTakesMost) {
+  const auto advice = [](const RunShape& shape) {
+    return error_of<OutOfMemoryError>([&] { check_memory(shape, {"here", 1 << 20, 1}); });
+  };
+  const std::string no_batch = "free here: not even --batch-size 1 fits; a smaller ";
+  RunShape wide = small();
+  wide.model.n_embd = 4096;
+  EXPECT_THAT(advice(wide), HasSubstr(no_batch + "--n-embd frees most"));
+  RunShape deep = small();
+  deep.model.n_layer = 1000;
+  deep.model.n_embd = 4;
+  deep.model.block_size = 8;
+  EXPECT_THAT(advice(deep), HasSubstr(no_batch + "--n-layer frees most"));
+  RunShape sharp = small();
+  sharp.model.vocab_size = 100000;
+  sharp.model.n_layer = 1;
+  sharp.model.n_embd = 4;
+  sharp.model.block_size = 100000;
+  EXPECT_THAT(advice(sharp), HasSubstr(no_batch + "--block-size frees most"));
+  RunShape patient = small();
+  patient.batch.accumulation_steps = 900'000'000;
+  EXPECT_THAT(advice(patient), HasSubstr(no_batch + "--gradient-accumulation-steps frees most"));
+}
+
 TEST(MemoryPlan, ReportsEveryClass) {
   const std::string report = memory_report(small(), {"on this host", int64_t{1} << 30, 2});
   for (const char* part : {"parameters", "moments", "layers", "head", "scratch", "in all",
