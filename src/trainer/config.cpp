@@ -140,6 +140,10 @@ void for_each_machine_option(Sink& sink, Config& c) {
       .greater_than(0)
       .at_most(kMostMib);
   sink.add("--overlap", &c.overlap, "Sum gradients while backward goes on");
+  sink.add("--check-interval", &c.check_interval,
+           "Steps between comparisons of all ranks' parameters; 0: never")
+      .at_least(0)
+      .at_most(kMostSteps);
   sink.add("--peer-timeout", &c.peer_timeout, "Seconds of silence after which a rank is lost")
       .at_least(1)
       .at_most(kMostSeconds);

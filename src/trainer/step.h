@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cmath>
+#include <cstdint>
+#include <vector>
 
 #include "comm/communicator.h"
 #include "core/base/error.h"
@@ -36,6 +38,21 @@ inline void check_finite(int64_t step, double loss, double norm) {
         "step {}: the loss is {} and the gradient norm {}; no checkpoint was written after this. "
         "Lower --learning-rate or --grad-clip and --resume from the last one",
         step + 1, loss, norm);
+  }
+}
+
+/// Throws RanksDisagreeError, the same on every rank, unless all ranks had the same parameters when
+/// their fingerprints were last taken. `step` counts from 0.
+inline void check_same_parameters(int64_t step, const std::vector<uint64_t>& fingerprints) {
+  for (size_t rank = 1; rank < fingerprints.size(); ++rank) {
+    if (fingerprints[rank] != fingerprints[0]) {
+      throw RanksDisagreeError(
+          "step {}: the parameters of rank {} ({:016x}) are not those of rank 0 ({:016x}): a sum "
+          "or "
+          "a memory has failed. No checkpoint was written after this; --resume from one before "
+          "--check-interval steps",
+          step + 1, rank, fingerprints[rank], fingerprints[0]);
+    }
   }
 }
 

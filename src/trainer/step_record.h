@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "core/base/range.h"
+#include "kernels/fingerprint.h"
 
 namespace lockstep {
 
@@ -14,13 +15,23 @@ namespace lockstep {
 /// equal on all ranks, so all of them decide alike.
 class StepRecord {
  public:
-  /// The record of `micro_batches` per step over all ranks, from element `begin` of the window.
-  StepRecord(int64_t begin, int64_t micro_batches) : begin_(begin), losses_(micro_batches) {}
+  /// The record of `micro_batches` per step over all of `ranks`, from element `begin` of the
+  /// window.
+  StepRecord(int64_t begin, int64_t micro_batches, int ranks)
+      : begin_(begin), losses_(micro_batches), ranks_(ranks) {}
 
   /// Elements of the window.
-  Range range() const { return {begin_, begin_ + losses_ + kFlags}; }
+  Range range() const {
+    return {begin_, begin_ + fingerprints_begin() + ranks_ * kFingerprintPieces};
+  }
   /// Where the mean loss of micro-batch number `index` of the step goes.
   Range loss(int64_t index) const { return {begin_ + index, begin_ + index + 1}; }
+
+  /// Where the fingerprint of a rank's parameters goes.
+  Range fingerprint(int rank) const {
+    const int64_t begin = begin_ + fingerprints_begin() + rank * kFingerprintPieces;
+    return {begin, begin + kFingerprintPieces};
+  }
 
   /// What a rank puts in before its losses.
   struct Flags {
@@ -38,6 +49,15 @@ class StepRecord {
   Flags flags(const std::vector<float>& sum) const {
     return {sum[stop_slot()] != 0, sum[save_failed_slot()] != 0};
   }
+  /// By rank.
+  std::vector<uint64_t> fingerprints(const std::vector<float>& sum) const {
+    std::vector<uint64_t> all;
+    all.reserve(static_cast<size_t>(ranks_));
+    for (int rank = 0; rank < ranks_; ++rank) {
+      all.push_back(fingerprint_of(sum.data() + fingerprint(rank).begin - begin_));
+    }
+    return all;
+  }
   /// The mean over the global batch: micro-batches are equal in size.
   double mean_loss(const std::vector<float>& sum) const {
     double total = 0;
@@ -52,8 +72,11 @@ class StepRecord {
   size_t stop_slot() const { return static_cast<size_t>(losses_); }
   size_t save_failed_slot() const { return static_cast<size_t>(losses_) + 1; }
 
+  int64_t fingerprints_begin() const { return losses_ + kFlags; }
+
   int64_t begin_;
   int64_t losses_;
+  int ranks_;
 };
 
 }  // namespace lockstep

@@ -29,6 +29,7 @@ inline StepOptions step_options(const Group& group, const TrainConfig& config,
           .rank = group.rank(),
           .reduction = config.overlap ? Reduction::kOverlapped : Reduction::kAfterBackward,
           .bucket_elements = config.bucket_elements(),
+          .check_interval = config.check_interval,
           .graph = config.cuda_graph};
 }
 

@@ -15,6 +15,7 @@
 #include "core/device/branch.h"
 #include "core/device/buffer.h"
 #include "kernels/adamw.h"
+#include "kernels/fingerprint.h"
 #include "trainer/overlap.h"
 #include "trainer/replica.h"
 #include "trainer/step.h"
@@ -27,8 +28,9 @@ struct StepOptions {
   int rank = 0;
   Reduction reduction = Reduction::kOverlapped;
   int64_t bucket_elements = 1;
-  bool graph = true;   ///< launch the step as a graph, where the device has them
-  bool times = false;  ///< fill StepResult::times
+  int64_t check_interval = 0;  ///< steps between fingerprints of the parameters; 0: none
+  bool graph = true;           ///< launch the step as a graph, where the device has them
+  bool times = false;          ///< fill StepResult::times
 };
 
 /// One optimizer step after the other: the gradient of the mean loss over the global batch, summed
@@ -59,7 +61,8 @@ class TrainingStep {
                  options.bucket_elements),
         micro_tokens_(options.batch.batch_size * replica.model().config().block_size),
         batch_(2 * options.batch.accumulation_steps * micro_tokens_),
-        scalars_(1) {
+        scalars_(1),
+        fingerprint_(kFingerprintPieces) {
     for (Slot& slot : slots_) {
       slot.batch = Buffer<Host, int32_t>(batch_.size());
       slot.scalars = Buffer<Host, AdamWStep>(1);
@@ -93,6 +96,9 @@ class TrainingStep {
     control_->set_phase(Phase::kForward);
     fill(slot, learning_rate, flags, next_batch);
     auto& stream = replica_->stream();
+    if (fingerprint_due(step)) {
+      fingerprint(stream, {fingerprint_.view(), replica_->parameters()});
+    }
     // The first step sizes what the ops need: a capture cannot allocate.
     if (!options_.graph || enqueued_ == 0) {
       run(slot);
@@ -110,6 +116,7 @@ class TrainingStep {
   int64_t pending() const { return pending_; }
 
   /// Waits for the oldest pending step. Throws the first cause of the group when a sum failed,
+  /// RanksDisagreeError when the ranks' parameters were not the same at the last check,
   /// NonFiniteError, on every rank alike, when loss or norm is not finite: with the norm the step
   /// has then updated nothing.
   StepResult collect() {
@@ -128,6 +135,7 @@ class TrainingStep {
     result.flags = record_.flags(facts);
     result.norm = std::sqrt(slot.squared_norm.view()[0]);
     result.times = times_of(slot);
+    check_same_parameters(slot.step, record_.fingerprints(facts));
     check_finite(slot.step, result.loss, result.norm);
     return result;
   }
@@ -173,6 +181,12 @@ class TrainingStep {
     return batch_.view().subview({index * micro_tokens_, (index + 1) * micro_tokens_});
   }
 
+  /// The step's record tells the fingerprint that was taken last, before a step of this rank's.
+  bool fingerprint_due(int64_t step) const {
+    return options_.check_interval > 0 && options_.batch.world_size > 1 &&
+           (enqueued_ == 0 || step % options_.check_interval == 0);
+  }
+
   /// Everything that a step enqueues.
   void run(Slot& slot) {
     auto& stream = replica_->stream();
@@ -186,6 +200,8 @@ class TrainingStep {
     auto& beside = branch_.fork(stream);
     copy_from_host(beside, scalars_.view(), slot.scalars.view().data());
     copy_from_host(beside, window_.subview(record_.range()), slot.record.view().data());
+    copy(beside, window_.subview(record_.fingerprint(options_.rank)),
+         View<Device, const float>(fingerprint_.view()));
     copy_from_host(stream, batch_.view(), slot.batch.view().data());
     branch_.join(stream);
     const int64_t micro_steps = options_.batch.accumulation_steps;
@@ -250,6 +266,7 @@ class TrainingStep {
   int64_t micro_tokens_;  ///< tokens of a micro-batch
   Buffer<Device, int32_t> batch_;
   Buffer<Device, AdamWStep> scalars_;
+  Buffer<Device, float> fingerprint_;  ///< in pieces; zeros when none is taken
   std::array<Slot, static_cast<size_t>(kSlots)> slots_;
   int64_t enqueued_ = 0;
   int64_t pending_ = 0;

@@ -17,7 +17,7 @@ struct WindowLayout {
 
   WindowLayout(int64_t arena_elements, const BatchPlan& plan, int64_t evaluation_batches)
       : gradients{0, arena_elements},
-        record(arena_elements, plan.micro_batches()),
+        record(arena_elements, plan.micro_batches(), plan.world_size),
         evaluation{record.range().end, record.range().end + evaluation_batches} {}
 
   int64_t elements() const { return evaluation.end; }

@@ -249,5 +249,21 @@ TEST_F(GpuReduce, ClipScaleHasTheBitsOfTheCpu) {
   }
 }
 
+TEST_F(GpuReduce, FingerprintIsTheCpus) {
+  for (const int64_t size : {0, 1, 255, 100003, 10000000}) {
+    const Floats values = normal_values(size, 5);
+    Floats expected(kFingerprintPieces);
+    CpuStream cpu;
+    fingerprint(cpu, {{expected.data(), kFingerprintPieces}, {values.data(), size}});
+    for (const int64_t shift : {0, 1}) {
+      CudaStream stream;
+      Guarded<float> pieces(stream, Floats(kFingerprintPieces, std::nanf("")), 0);
+      Guarded<float> x(stream, values, shift);
+      fingerprint(stream, {pieces.view(), x.view()});
+      expect_same_bits("pieces", pieces.values(), expected);
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

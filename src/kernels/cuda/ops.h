@@ -10,6 +10,7 @@
 #include "kernels/attention.h"
 #include "kernels/cross_entropy.h"
 #include "kernels/embedding.h"
+#include "kernels/fingerprint.h"
 #include "kernels/gemm.h"
 #include "kernels/layernorm.h"
 #include "kernels/reduce.h"
@@ -34,6 +35,8 @@ void column_sum(CudaStream& stream, const ColumnSum<CudaDevice>& args);
 void squared_norm(CudaStream& stream, const SquaredNorm<CudaDevice>& args);
 void sum(CudaStream& stream, const Sum<CudaDevice>& args);
 void add_into(CudaStream& stream, CudaView<float> to, CudaView<const float> from);
+
+void fingerprint(CudaStream& stream, const Fingerprint<CudaDevice>& args);
 
 void clip_scale(CudaStream& stream, const ClipScale<CudaDevice>& args);
 void adamw(CudaStream& stream, const AdamW<CudaDevice>& args);

@@ -117,7 +117,7 @@ TEST(Config, BoundsEveryNumberThatIsMultiplied) {
     EXPECT_THAT(refusal({flag.c_str(), "9223372036854775807"}), HasSubstr("and at most ")) << flag;
     ++bounded;
   }
-  EXPECT_EQ(bounded, 21);
+  EXPECT_EQ(bounded, 22);
   EXPECT_THAT(refusal({"--bucket-mb", "1e300"}), HasSubstr("at most"));
 }
 

@@ -24,7 +24,8 @@ TEST(MemoryPlan, CountsWhatARankHolds) {
   const int64_t arena = 4 * (80 * 128 + 64 * 128 + 4 * (12 * 128 * 128 + 13 * 128) + 2 * 128);
   EXPECT_EQ(plan.parameters, arena);
   EXPECT_EQ(plan.moments, 2 * arena);
-  EXPECT_EQ(plan.gradients, arena + 4 * (1 + 2 + 20));  // one loss, two flags, the evaluation
+  EXPECT_EQ(plan.gradients,
+            arena + 4 * (1 + 2 + 4 + 20));  // one loss, two flags, a fingerprint, the evaluation
   EXPECT_EQ(plan.batches, 4 * 2 * 64 * (12 + 12));
   EXPECT_EQ(plan.total(), plan.parameters + plan.gradients + plan.moments + plan.layers +
                               plan.head + plan.scratch + plan.batches);

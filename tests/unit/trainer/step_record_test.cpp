@@ -19,7 +19,7 @@ std::vector<float> sum(std::vector<float> a, const std::vector<float>& b) {
 }
 
 TEST(StepRecord, OneRanksFlagReachesAll) {
-  const StepRecord record(64, 2);
+  const StepRecord record(64, 2, 2);
   const auto both = sum(record.start({true, false}), record.start({false, false}));
   EXPECT_TRUE(record.flags(both).stop);
   EXPECT_FALSE(record.flags(both).save_failed);
@@ -29,7 +29,7 @@ TEST(StepRecord, OneRanksFlagReachesAll) {
 }
 
 TEST(StepRecord, LossesAreAveragedInTheirOwnSlots) {
-  const StepRecord record(64, 2);
+  const StepRecord record(64, 2, 2);
   auto first = record.start({});
   auto second = record.start({});
   first[static_cast<size_t>(record.loss(0).begin - record.range().begin)] = 2.0F;
@@ -38,7 +38,7 @@ TEST(StepRecord, LossesAreAveragedInTheirOwnSlots) {
 }
 
 TEST(StepRecord, ALossThatIsNotFiniteShowsOnEveryRank) {
-  const StepRecord record(0, 3);
+  const StepRecord record(0, 3, 2);
   auto first = record.start({});
   first[1] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_TRUE(std::isnan(record.mean_loss(sum(first, record.start({})))));

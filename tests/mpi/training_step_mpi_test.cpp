@@ -1,0 +1,98 @@
+// Steps of several real ranks: their parameters stay the same, and a difference is found.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <functional>
+#include <string>
+
+#include "comm/communicator.h"
+#include "comm/control_plane.h"
+#include "comm/peer_table.h"
+#include "core/device/branch.h"
+#include "support/mpi_environment.h"
+#include "trainer/replica.h"
+#include "trainer/training_step.h"
+
+namespace lockstep {
+namespace {
+
+GptConfig tiny() {
+  GptConfig config;
+  config.n_layer = 1;
+  config.n_head = 2;
+  config.n_embd = 16;
+  config.block_size = 8;
+  config.vocab_size = 11;
+  return config;
+}
+
+/// Runs `steps` steps; `before` may change the replica before each. What the group ends with.
+ExitCode run_steps(int64_t check_interval, int64_t steps,
+                   const std::function<void(int64_t, Replica<CpuDevice>&)>& before,
+                   std::string* message) {
+  Bootstrap& bootstrap = test_bootstrap();
+  const PeerTable peers = gather_peer_table(bootstrap);
+  ControlPlane control(bootstrap, peers, {});
+  try {
+    run_under(control, [&] {
+      const GptConfig model = tiny();
+      const BatchPlan batch = plan_batch(1, 0, 1, bootstrap.world_size());
+      const WindowLayout window(ParamTable(model).arena_size(), batch, 0);
+      CommunicatorOptions options;
+      options.window_elements = window.elements();
+      Communicator<CpuDevice> communicator(bootstrap, peers, control, options);
+      CpuStream stream;
+      Replica<CpuDevice> replica(stream, model, {}, 1, 1,
+                                 communicator.window().subview(window.gradients));
+      TrainingStep<CpuDevice> training(
+          replica, communicator, control, window,
+          {.batch = batch, .rank = bootstrap.rank(), .check_interval = check_interval});
+      HostBatch tokens;
+      tokens.tokens.assign(8, 1 + bootstrap.rank());
+      tokens.targets.assign(8, 2);
+      for (int64_t step = 0; step < steps; ++step) {
+        before(step, replica);
+        training.enqueue(step, 1e-3, {}, [&]() -> const HostBatch& { return tokens; });
+        training.collect();
+      }
+    });
+  } catch (const Error& error) {
+    *message = error.what();
+    return error.code();
+  }
+  return ExitCode::kDone;
+}
+
+TEST(TrainingStep, KeepsTheParametersOfAllRanksTheSame) {
+  std::string message;
+  EXPECT_EQ(run_steps(
+                1, 6, [](int64_t, Replica<CpuDevice>&) {}, &message),
+            ExitCode::kDone);
+}
+
+/// The last rank's lowest bit of one parameter changes before step 3.
+void lose_a_bit(int64_t step, Replica<CpuDevice>& replica) {
+  if (step == 3 && test_bootstrap().rank() == test_bootstrap().world_size() - 1) {
+    float& value = replica.parameters()[5];
+    value = std::nextafter(value, 2.0F);
+  }
+}
+
+TEST(TrainingStep, FindsABitThatOneRankLost) {
+  for (const auto& [interval, found] : {std::pair{1, 4}, std::pair{4, 5}}) {
+    std::string message;
+    EXPECT_EQ(run_steps(interval, 8, lose_a_bit, &message), ExitCode::kRanksDisagree);
+    EXPECT_THAT(message,
+                testing::HasSubstr("step " + std::to_string(found) + ": the parameters of rank " +
+                                   std::to_string(test_bootstrap().world_size() - 1)));
+  }
+}
+
+TEST(TrainingStep, LooksOnlyWhenAsked) {
+  std::string message;
+  EXPECT_EQ(run_steps(0, 8, lose_a_bit, &message), ExitCode::kDone);
+}
+
+}  // namespace
+}  // namespace lockstep
