@@ -78,10 +78,9 @@ function(lockstep_mpi_test name)
 endfunction()
 
 # lockstep_script_test(NAME LABEL label COMMAND ...) : a script that exits 0 when the property holds. TRACED: it runs
-# programs under strace, where the leak check cannot work. NOT_SANITIZED, with the reason beside it: under a sanitizer
-# ctest lists the test as disabled.
+# programs under strace, where the leak check cannot work.
 function(lockstep_script_test name)
-  cmake_parse_arguments(ARG "TRACED;NOT_SANITIZED" "LABEL;TIMEOUT;PROCESSORS" "COMMAND" ${ARGN})
+  cmake_parse_arguments(ARG "TRACED" "LABEL;TIMEOUT;PROCESSORS" "COMMAND" ${ARGN})
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
@@ -92,9 +91,6 @@ function(lockstep_script_test name)
   lockstep_test_properties(${name} ${ARG_LABEL} ${ARG_TIMEOUT} ${ARG_PROCESSORS})
   if(ARG_TRACED AND LOCKSTEP_SANITIZER STREQUAL "address")
     set_property(TEST ${name} APPEND PROPERTY ENVIRONMENT "ASAN_OPTIONS=${LOCKSTEP_ASAN_OPTIONS}:detect_leaks=0")
-  endif()
-  if(ARG_NOT_SANITIZED AND LOCKSTEP_SANITIZER)
-    set_tests_properties(${name} PROPERTIES DISABLED TRUE)
   endif()
 endfunction()
 
