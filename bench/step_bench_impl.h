@@ -111,7 +111,7 @@ class StepBench {
 
   StepFigures shape() const {
     StepFigures figures;
-    figures.device = describe(stream_);
+    figures.device = place_of(stream_).device;
     figures.transport = communicator_.transport_name();
     figures.tokens = plan_.global_batch_size() * model_.block_size;
     figures.reduced_bytes = window_.elements() * static_cast<int64_t>(sizeof(float));

@@ -3,15 +3,19 @@
 #include <fmt/core.h>
 
 #include <cstddef>
+#include <optional>
 #include <sstream>
 #include <vector>
 
+#include "core/base/numa_node.h"
 #include "trainer/gpu_choice.h"
 
 namespace lockstep {
 
-std::string describe(const CudaStream& stream) {
-  return fmt::format("{}, {}", stream.facts().name, stream.facts().pci_id);
+DevicePlace place_of(const CudaStream& stream) {
+  const CudaFacts& facts = stream.facts();
+  const std::optional<int> node = numa_node_of(facts.pci_id);
+  return {facts.name, facts.pci_id, node ? std::to_string(*node) : "-"};
 }
 
 std::map<std::string, std::string> arithmetic(const CudaStream& stream) {

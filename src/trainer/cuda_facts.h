@@ -12,7 +12,7 @@
 
 namespace lockstep {
 
-std::string describe(const CudaStream& stream);
+DevicePlace place_of(const CudaStream& stream);
 std::map<std::string, std::string> arithmetic(const CudaStream& stream);
 MemorySupply memory_supply(const CudaStream& stream, const Group& group);
 

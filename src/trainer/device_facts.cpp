@@ -6,9 +6,11 @@
 
 namespace lockstep {
 
-std::string describe(const CpuStream& stream) {
-  return fmt::format("cpu, {} thread{}, {}", stream.threads(), stream.threads() == 1 ? "" : "s",
-                     isa_name(cpu_isa()));
+DevicePlace place_of(const CpuStream& stream) {
+  DevicePlace place;
+  place.device = fmt::format("cpu, {} thread{}, {}", stream.threads(),
+                             stream.threads() == 1 ? "" : "s", isa_name(cpu_isa()));
+  return place;
 }
 
 std::map<std::string, std::string> arithmetic(const CpuStream& /*stream*/) {

@@ -12,8 +12,14 @@
 
 namespace lockstep {
 
-/// Where a rank computes, for a table.
-std::string describe(const CpuStream& stream);
+/// Where a rank computes, to print.
+struct DevicePlace {
+  std::string device;  ///< "NVIDIA H200"
+  std::string pci_id = "-";
+  std::string numa_node = "-";  ///< that the device is attached to
+};
+
+DevicePlace place_of(const CpuStream& stream);
 /// What decides the bits of results and must be equal on all ranks, by name.
 std::map<std::string, std::string> arithmetic(const CpuStream& stream);
 /// The memory that the ranks of this host have.

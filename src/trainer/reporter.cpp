@@ -9,7 +9,7 @@
 namespace lockstep {
 namespace {
 
-constexpr const char* kRankRow = "{:>4}  {:<20} {:>8}  {:<10} {}";
+constexpr const char* kRankRow = "{:>4}  {:<20} {:>8}  {:<24} {:<14} {:>4}  {}";
 
 /// Whole lines, at once: a person watches through a pipe of mpirun.
 void say(const std::string& text) {
@@ -98,14 +98,15 @@ void Reporter::summary(int64_t step, double val_loss, double best_val_loss) cons
       step - first_step_, clock_text(seconds), seconds, tokens / seconds, val_loss, best_val_loss));
 }
 
-void print_ranks(const Group& group, const std::string& device, const std::string& transport) {
+void print_ranks(const Group& group, const DevicePlace& place, const std::string& transport) {
   const PeerInfo& self = group.self();
-  const std::string row = fmt::format(kRankRow, self.rank, self.host, self.pid, transport, device);
+  const std::string row = fmt::format(kRankRow, self.rank, self.host, self.pid, place.device,
+                                      place.pci_id, place.numa_node, transport);
   const std::vector<std::string> rows = group.bootstrap.all_gather(row);
   if (!group.is_root()) {
     return;
   }
-  say(fmt::format(kRankRow, "rank", "host", "pid", "transport", "device"));
+  say(fmt::format(kRankRow, "rank", "host", "pid", "device", "PCI id", "NUMA", "transport"));
   for (const std::string& line : rows) {
     say(line);
   }

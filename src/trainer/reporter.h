@@ -7,6 +7,7 @@
 #include "comm/communicator.h"
 #include "core/base/clock.h"
 #include "trainer/config.h"
+#include "trainer/device_facts.h"
 #include "trainer/event_writer.h"
 #include "trainer/group.h"
 #include "trainer/memory_plan.h"
@@ -53,7 +54,7 @@ class Reporter {
 };
 
 /// Who takes part: one line per rank on rank 0's standard output. Collective.
-void print_ranks(const Group& group, const std::string& device, const std::string& transport);
+void print_ranks(const Group& group, const DevicePlace& place, const std::string& transport);
 
 /// What is trained on what, in a few lines.
 void print_run(const TrainConfig& config, const RunPlan& plan, int64_t memory_bytes);

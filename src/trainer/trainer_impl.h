@@ -52,7 +52,7 @@ Trainer<Device>::Trainer(const Group& group, const TrainConfig& config, const Ru
   group_.control.set_phase(Phase::kLoad);
   position_.val_loss = std::numeric_limits<double>::quiet_NaN();
   position_.best_val_loss = std::numeric_limits<double>::quiet_NaN();
-  print_ranks(group_, describe(stream), communicator_.transport_name());
+  print_ranks(group_, place_of(stream), communicator_.transport_name());
   if (group_.is_root()) {
     print_run(config_, plan_, memory_bytes_);
     open_store();
