@@ -1,8 +1,7 @@
 #include "trainer/cuda_facts.h"
 
-#include <fmt/core.h>
-
 #include <cstddef>
+#include <iterator>
 #include <optional>
 #include <sstream>
 #include <vector>
@@ -26,22 +25,23 @@ MemorySupply memory_supply(const CudaStream& stream, const Group& /*group*/) {
   return {"on the " + stream.facts().name, CudaDevice::free_bytes(), 1};
 }
 
-CudaStream make_cuda_stream(const Group& group, const TrainConfig& config) {
+void use_rank_gpu(const Group& group, bool share) {
   require_cuda_device();
-  const int visible = cuda_device_count();
-  const int device = group.self().local_rank % visible;
-  const std::vector<std::string> all =
-      group.bootstrap.all_gather(fmt::format("{} {}", visible, cuda_facts(device).uuid));
-  std::vector<GpuChoice> choices;
-  for (const PeerInfo& peer : group.peers) {
-    GpuChoice choice;
-    choice.host_id = peer.host_id;
-    choice.host = peer.host;
-    std::istringstream(all[static_cast<size_t>(peer.rank)]) >> choice.visible >> choice.uuid;
-    choices.push_back(choice);
+  std::string mine;
+  for (int device = 0; device < cuda_device_count(); ++device) {
+    mine += cuda_facts(device).uuid + " ";
   }
-  check_gpu_choices(choices, config.share_gpu);
-  use_cuda_device(device);
+  const std::vector<std::string> all = group.bootstrap.all_gather(mine);
+  std::vector<VisibleGpus> ranks;
+  for (const PeerInfo& peer : group.peers) {
+    std::istringstream uuids(all[static_cast<size_t>(peer.rank)]);
+    ranks.push_back({peer.host_id, peer.host, {std::istream_iterator<std::string>(uuids), {}}});
+  }
+  use_cuda_device(choose_gpus(ranks, share)[static_cast<size_t>(group.rank())]);
+}
+
+CudaStream make_cuda_stream(const Group& group, const TrainConfig& config) {
+  use_rank_gpu(group, config.share_gpu);
   return CudaStream(config.precision == "tf32" ? Precision::kTf32 : Precision::kFp32);
 }
 

@@ -16,8 +16,10 @@ DevicePlace place_of(const CudaStream& stream);
 std::map<std::string, std::string> arithmetic(const CudaStream& stream);
 MemorySupply memory_supply(const CudaStream& stream, const Group& group);
 
-/// Makes this rank's GPU the current one and a stream on it. Collective. Throws UnsupportedError
-/// without a usable GPU, UsageError as check_gpu_choices.
+/// Makes this rank's GPU, as choose_gpus says, the current one. Collective. Throws UnsupportedError
+/// without a usable GPU, UsageError as choose_gpus.
+void use_rank_gpu(const Group& group, bool share);
+/// The same, and a stream on it.
 CudaStream make_cuda_stream(const Group& group, const TrainConfig& config);
 
 }  // namespace lockstep

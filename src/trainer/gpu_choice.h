@@ -5,17 +5,19 @@
 
 namespace lockstep {
 
-/// The GPU that a rank would take: of those that its process sees, the one of its index among the
-/// ranks of its host, counted around when there are fewer.
-struct GpuChoice {
+/// What a rank's process sees of its host's GPUs, as CUDA_VISIBLE_DEVICES leaves them.
+struct VisibleGpus {
   std::string host_id;
-  std::string host;  ///< name to print
-  int visible = 0;   ///< GPUs that the rank's process sees
-  std::string uuid;  ///< of the one that it takes
+  std::string host;                ///< name to print
+  std::vector<std::string> uuids;  ///< in the order of the process
 };
 
-/// Throws UsageError, the same on all ranks, when two ranks would take one GPU and `share` does not
-/// allow it. `ranks` is by rank.
-void check_gpu_choices(const std::vector<GpuChoice>& ranks, bool share);
+/// By rank, the index of the GPU that it takes among those it sees: the first that no rank before
+/// it on its host takes. So ranks that see the same GPUs take them in turn, and a rank that sees
+/// one of its own takes that.
+///
+/// When there is none left, a rank shares where `share` allows it, counted around; else UsageError,
+/// the same on all ranks. `ranks` is by rank, and each sees at least one.
+std::vector<int> choose_gpus(const std::vector<VisibleGpus>& ranks, bool share);
 
 }  // namespace lockstep

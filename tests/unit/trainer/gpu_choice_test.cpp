@@ -10,24 +10,46 @@ namespace lockstep {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
-TEST(GpuChoice, TakesAGpuForEachRank) {
-  check_gpu_choices({{"a", "host-a", 2, "0"}, {"a", "host-a", 2, "1"}}, false);
-  // Each process sees one GPU, another one each; and other hosts count from the start.
-  check_gpu_choices({{"a", "host-a", 1, "0"}, {"a", "host-a", 1, "1"}, {"b", "host-b", 1, "2"}},
-                    false);
+VisibleGpus sees(const std::string& host, std::vector<std::string> uuids) {
+  return {host, "host-" + host, std::move(uuids)};
+}
+
+TEST(GpuChoice, RanksThatSeeTheSameGpusTakeThemInTurn) {
+  const std::vector<std::string> both{"g0", "g1"};
+  EXPECT_THAT(choose_gpus({sees("a", both), sees("a", both)}, false), ElementsAre(0, 1));
+  // Each host counts from its start, whatever the order of the ranks.
+  EXPECT_THAT(
+      choose_gpus({sees("a", both), sees("b", both), sees("a", both), sees("b", both)}, false),
+      ElementsAre(0, 0, 1, 1));
+  // CUDA_VISIBLE_DEVICES=1,0 on one of them.
+  EXPECT_THAT(choose_gpus({sees("a", both), sees("a", {"g1", "g0"})}, false), ElementsAre(0, 0));
+}
+
+TEST(GpuChoice, ARankThatSeesOneOfItsOwnTakesThat) {
+  EXPECT_THAT(choose_gpus({sees("a", {"g0"}), sees("a", {"g1"}), sees("b", {"g0"})}, false),
+              ElementsAre(0, 0, 0));
 }
 
 TEST(GpuChoice, RefusesToShareOneUnlessAsked) {
-  const std::vector<GpuChoice> ranks = {{"b", "host-b", 1, "9"},
-                                        {"a", "host-a", 2, "0"},
-                                        {"a", "host-a", 2, "1"},
-                                        {"a", "host-a", 2, "0"}};
-  EXPECT_THAT(error_of<UsageError>([&] { check_gpu_choices(ranks, false); }),
-              AllOf(HasSubstr("3 ranks on host host-a with 2 visible GPUs"),
-                    HasSubstr("ranks 1 and 3"), HasSubstr("--share-gpu")));
-  check_gpu_choices(ranks, true);
+  const std::vector<std::string> both{"g0", "g1"};
+  const std::vector<VisibleGpus> ranks = {sees("b", {"g9"}), sees("a", both), sees("a", both),
+                                          sees("a", both)};
+  EXPECT_THAT(
+      error_of<UsageError>([&] { choose_gpus(ranks, false); }),
+      AllOf(HasSubstr("3 ranks on host host-a with 2 visible GPUs"), HasSubstr("ranks 1 and 3"),
+            HasSubstr("Start at most 2"), HasSubstr("--share-gpu")));
+  EXPECT_THAT(choose_gpus(ranks, true), ElementsAre(0, 0, 1, 0));
+}
+
+TEST(GpuChoice, RefusesTwoRanksThatSeeOneAndTheSame) {
+  EXPECT_THAT(
+      error_of<UsageError>([] {
+        choose_gpus({sees("a", {"g1"}), sees("a", {"g1"})}, false);
+      }),
+      AllOf(HasSubstr("2 ranks on host host-a with 1 visible GPU:"), HasSubstr("ranks 0 and 1")));
 }
 
 }  // namespace
