@@ -1,0 +1,308 @@
+#include "comm/cuda/peer_ladder.h"
+
+#include <cuda_runtime_api.h>
+
+#include <algorithm>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <type_traits>
+#include <utility>
+
+#include "comm/pair_schedule.h"
+#include "core/base/clock.h"
+#include "core/base/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr double kGpuSeconds = 10;  // for a GPU to finish a rung's work
+constexpr uint64_t kLiveWaitNs = 500'000'000;
+constexpr uint32_t kLiveRounds = 1000;
+constexpr uint32_t kManyBlocksRounds = 200;
+// Two processes take turns on one GPU, and a message waits for a turn.
+constexpr uint32_t kSharedGpuRounds = 8;
+// What the host reads back by a copy: the end of the large piece and what is behind it.
+constexpr Range kHostLook{kProbeBulk.end - 1024, kProbeBulk.end + 3072};
+
+template <class T>
+std::string bytes_of_values(const T* values, size_t count) {
+  static_assert(std::is_trivially_copyable_v<T>);
+  return {reinterpret_cast<const char*>(values), count * sizeof(T)};
+}
+template <class T>
+std::vector<T> values_of_bytes(const std::string& bytes) {
+  std::vector<T> values(bytes.size() / sizeof(T));
+  std::memcpy(values.data(), bytes.data(), values.size() * sizeof(T));
+  return values;
+}
+
+}  // namespace
+
+struct PeerLadder::Found {
+  int accessor;
+  int owner;
+  PeerFinding finding;
+};
+
+PeerLadder::PeerLadder(Bootstrap& bootstrap, PeerVerdict claims, PeerMapping& mapping)
+    : bootstrap_(bootstrap),
+      verdict_(std::move(claims)),
+      mapping_(mapping),
+      rank_(bootstrap.rank()),
+      local_(kProbeWindowBytes),
+      report_(sizeof(LiveResults)),
+      host_report_(kHostLook.size()) {}
+
+PeerVerdict PeerLadder::climb() {
+  stores(PeerRung::kStores);
+  stores(PeerRung::kSecondEpoch);
+  loads();
+  copies();
+  live(1, kLiveRounds);
+  live(kLiveBlocks, kManyBlocksRounds);
+  rates();
+  staging();
+  settle(&verdict_);
+  return verdict_;
+}
+
+bool PeerLadder::climbs(int accessor, int owner) const {
+  return accessor >= 0 && owner >= 0 && verdict_.pair(accessor, owner).failed == PeerRung::kNone;
+}
+
+uint32_t PeerLadder::own_key(int rank) const {
+  return probe_key(rank, rank, epoch_);
+}
+
+void PeerLadder::await() {
+  const Clock::time_point start = Clock::now();
+  for (CudaStream* stream : {&stream_, &second_}) {
+    while (cudaStreamQuery(stream->handle()) == cudaErrorNotReady) {
+      if (seconds_since(start) > kGpuSeconds) {
+        throw TimeoutError("the GPU of rank {} did not finish a step of the peer probe in {} s",
+                           rank_, kGpuSeconds);
+      }
+      std::this_thread::yield();
+    }
+    stream->synchronize();
+  }
+}
+
+void PeerLadder::write_own(uint32_t pieces) {
+  fill_window(stream_, mapping_.of(rank_), pieces);
+  await();
+  bootstrap_.barrier();
+}
+
+PeerFinding PeerLadder::look(const std::byte* window, uint32_t pieces, uint32_t rest,
+                             uint32_t stale) {
+  const WindowCheck right;
+  WindowCheck check;
+  auto* on_host = host_report_.view().data();
+  auto* on_gpu = report_.view().data();
+  std::memcpy(on_host, &right, sizeof(right));
+  copy_bytes_from_host(stream_, on_gpu, on_host, sizeof(right));
+  check_window(stream_, window, {pieces, rest}, reinterpret_cast<WindowCheck*>(on_gpu));
+  copy_bytes_to_host(stream_, on_host, on_gpu, sizeof(check));
+  await();
+  std::memcpy(&check, on_host, sizeof(check));
+  if (check.right()) {
+    return {};
+  }
+  return finding_at(check.index(), check.found(), {pieces, rest}, stale);
+}
+
+PeerFinding PeerLadder::look_from_host(uint32_t pieces, uint32_t rest, uint32_t stale) {
+  auto* on_host = host_report_.view().data();
+  copy_bytes_to_host(stream_, on_host, mapping_.of(rank_) + kHostLook.begin, kHostLook.size());
+  await();
+  for (int64_t index = kHostLook.begin / 4; index < kHostLook.end / 4; ++index) {
+    uint32_t found = 0;
+    std::memcpy(&found, on_host + 4 * index - kHostLook.begin, sizeof(found));
+    if (found != probe_word(ProbeContent{pieces, rest}, index)) {
+      return finding_at(index, found, {pieces, rest}, stale);
+    }
+  }
+  return {};
+}
+
+void PeerLadder::stores(PeerRung rung) {
+  std::vector<Found> found;
+  const int rounds = pair_rounds(verdict_.ranks);
+  for (int round = 0; round < rounds; ++round) {
+    const int partner = pair_partner(rank_, round, verdict_.ranks);
+    ++epoch_;
+    write_own(own_key(rank_));
+    if (climbs(rank_, partner)) {
+      store_pieces(stream_, mapping_.of(partner), probe_key(rank_, partner, epoch_));
+      await();
+    }
+    bootstrap_.barrier();
+    if (climbs(partner, rank_)) {
+      const uint32_t pieces = probe_key(partner, rank_, epoch_);
+      const uint32_t stale = probe_key(partner, rank_, epoch_ - static_cast<uint32_t>(rounds));
+      PeerFinding finding = look(mapping_.of(rank_), pieces, own_key(rank_), stale);
+      if (finding.fault == PeerFault::kNone) {
+        finding = look_from_host(pieces, own_key(rank_), stale);
+      }
+      found.push_back({partner, rank_, finding});
+    }
+  }
+  share(rung, found);
+}
+
+void PeerLadder::loads() {
+  std::vector<Found> found;
+  for (int round = 0; round < pair_rounds(verdict_.ranks); ++round) {
+    const int partner = pair_partner(rank_, round, verdict_.ranks);
+    ++epoch_;
+    write_own(own_key(rank_));
+    if (climbs(rank_, partner)) {
+      const uint32_t right = own_key(partner);
+      const uint32_t stale = probe_key(partner, partner, epoch_ - 1);
+      found.push_back({rank_, partner, look(mapping_.of(partner), right, right, stale)});
+    }
+    bootstrap_.barrier();  // before the next round writes what was read
+  }
+  share(PeerRung::kLoads, found);
+}
+
+void PeerLadder::copy_pieces(std::byte* to, const std::byte* from) {
+  for (const Range& piece : {kProbeHead, kProbeBulk, kProbeTail}) {
+    copy_bytes(stream_, to + piece.begin, from + piece.begin, piece.size());
+  }
+}
+
+void PeerLadder::copies() {
+  std::vector<Found> found;
+  std::byte* const local = local_.view().data();
+  for (int round = 0; round < pair_rounds(verdict_.ranks); ++round) {
+    const int partner = pair_partner(rank_, round, verdict_.ranks);
+    ++epoch_;
+    write_own(own_key(rank_));
+    if (climbs(rank_, partner)) {
+      store_pieces(stream_, local, probe_key(rank_, partner, epoch_));
+      copy_pieces(mapping_.of(partner), local);
+      await();
+    }
+    bootstrap_.barrier();
+    if (climbs(partner, rank_)) {
+      const uint32_t stale = probe_key(partner, rank_, epoch_ - 1);
+      found.push_back(
+          {partner, rank_,
+           look(mapping_.of(rank_), probe_key(partner, rank_, epoch_), own_key(rank_), stale)});
+    }
+
+    ++epoch_;
+    write_own(own_key(rank_));
+    if (climbs(rank_, partner)) {
+      fill_window(stream_, local, own_key(rank_));
+      copy_pieces(local, mapping_.of(partner));
+      const uint32_t stale = probe_key(partner, partner, epoch_ - 1);
+      found.push_back({rank_, partner, look(local, own_key(partner), own_key(rank_), stale)});
+    }
+    bootstrap_.barrier();
+  }
+  share(PeerRung::kCopies, found);
+}
+
+LiveResults PeerLadder::play(int partner, int blocks, uint32_t rounds) {
+  LivePlay play;
+  play.own = mapping_.of(rank_) + kProbeWindowBytes;
+  play.peer = mapping_.of(partner) + kProbeWindowBytes;
+  play.own_rank = rank_;
+  play.peer_rank = partner;
+  play.blocks = blocks;
+  play.rounds = rounds;
+  play.epoch = epoch_;
+  play.first = rank_ < partner;
+  play.timeout_ns = kLiveWaitNs;
+
+  auto* on_gpu = report_.view().data();
+  set_zero_bytes(stream_, on_gpu, sizeof(LiveResults));
+  play_live(stream_, play, reinterpret_cast<LiveResults*>(on_gpu)->data());
+  LiveResults results;
+  copy_bytes_to_host(stream_, host_report_.view().data(), on_gpu, sizeof(results));
+  await();
+  std::memcpy(&results, host_report_.view().data(), sizeof(results));
+  return results;
+}
+
+void PeerLadder::live(int blocks, uint32_t most_rounds) {
+  std::vector<Found> found;
+  for (int round = 0; round < pair_rounds(verdict_.ranks); ++round) {
+    const int partner = pair_partner(rank_, round, verdict_.ranks);
+    const bool plays = climbs(rank_, partner) && climbs(partner, rank_);
+    LiveResults mine{};
+    uint32_t rounds = most_rounds;
+    set_zero_bytes(stream_, mapping_.of(rank_) + kProbeWindowBytes, kLiveBytes);
+    await();
+    bootstrap_.barrier();
+    if (plays) {
+      if (verdict_.shares_gpu(rank_) || verdict_.shares_gpu(partner)) {
+        rounds = kSharedGpuRounds;
+      }
+      mine = play(partner, blocks, rounds);
+    }
+    const std::vector<std::string> all =
+        bootstrap_.all_gather(bytes_of_values(mine.data(), mine.size()));
+    if (plays) {
+      LiveResults theirs;
+      std::memcpy(&theirs, all[static_cast<size_t>(partner)].data(), sizeof(theirs));
+      judge_live(partner, blocks, rounds, mine, theirs, &found);
+      const LiveResult& clock = rank_ < partner ? mine[0] : theirs[0];
+      if (blocks == 1) {
+        verdict_.pair(rank_, partner).latency_us =
+            static_cast<double>(clock.nanoseconds) / (2e3 * (rounds - 1));
+      }
+    }
+    if (climbs(rank_, partner) && !plays) {
+      PeerFinding untried;
+      untried.fault = PeerFault::kUntried;
+      found.push_back({rank_, partner, untried});
+    }
+    epoch_ += most_rounds + 1;
+  }
+  share(PeerRung::kLive, found);
+}
+
+void PeerLadder::judge_live(int partner, int blocks, uint32_t rounds, const LiveResults& mine,
+                            const LiveResults& theirs, std::vector<Found>* found) const {
+  for (size_t block = 0; block < static_cast<size_t>(blocks); ++block) {
+    const LiveResult& here = mine[block];
+    const LiveCounts counts = rank_ < partner ? LiveCounts{here.seen, theirs[block].seen}
+                                              : LiveCounts{theirs[block].seen, here.seen};
+    if (counts.first < rounds) {
+      const int first = std::min(rank_, partner);
+      const int second = std::max(rank_, partner);
+      const int accessor = lost_to_second(counts) ? first : second;
+      PeerFinding late;
+      late.fault = PeerFault::kLate;
+      late.expected = counts.first + 1;
+      found->push_back({accessor, accessor == first ? second : first, late});
+    }
+    if (here.wrong != 0) {
+      const uint32_t epoch = epoch_ + here.wrong_round;
+      const uint32_t right = probe_key(partner, rank_, epoch);
+      const uint32_t stale = probe_key(partner, rank_, epoch - 1);
+      found->push_back(
+          {partner, rank_, finding_at(here.wrong_word, here.found, {right, right}, stale)});
+    }
+  }
+}
+
+void PeerLadder::share(PeerRung rung, const std::vector<Found>& found) {
+  for (const std::string& bytes :
+       bootstrap_.all_gather(bytes_of_values(found.data(), found.size()))) {
+    for (const Found& one : values_of_bytes<Found>(bytes)) {
+      PeerPair& pair = verdict_.pair(one.accessor, one.owner);
+      if (one.finding.fault != PeerFault::kNone && pair.failed == PeerRung::kNone) {
+        pair.failed = rung;
+        pair.finding = one.finding;
+      }
+    }
+  }
+}
+
+}  // namespace lockstep

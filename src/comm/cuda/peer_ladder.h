@@ -1,0 +1,65 @@
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "comm/bootstrap.h"
+#include "comm/cuda/peer_mapping.h"
+#include "comm/cuda/probe_kernels.h"
+#include "comm/peer_verdict.h"
+#include "core/device/cuda_device.h"
+
+namespace lockstep {
+
+/// The rungs of the peer probe that use a mapping. In each rung the ranks meet in pairs, both
+/// directions at once; a pair that has failed leaves the rest out. Calls are collective.
+class PeerLadder {
+ public:
+  PeerLadder(Bootstrap& bootstrap, PeerVerdict claims, PeerMapping& mapping);
+
+  /// All of them, and the verdict. Once.
+  PeerVerdict climb();
+
+ private:
+  struct Found;  ///< what a rank found about a pair
+
+  void stores(PeerRung rung);
+  void loads();
+  void copies();
+  void live(int blocks, uint32_t rounds);
+  void rates();
+  void staging();
+
+  /// Enters what all ranks found into the verdict of each.
+  void share(PeerRung rung, const std::vector<Found>& found);
+  void write_own(uint32_t pieces);
+  PeerFinding look(const std::byte* window, uint32_t pieces, uint32_t rest, uint32_t stale);
+  PeerFinding look_from_host(uint32_t pieces, uint32_t rest, uint32_t stale);
+  LiveResults play(int partner, int blocks, uint32_t rounds);
+  void judge_live(int partner, int blocks, uint32_t rounds, const LiveResults& mine,
+                  const LiveResults& theirs, std::vector<Found>* found) const;
+  void copy_pieces(std::byte* to, const std::byte* from);
+  /// GB/s of `copy(bytes)`, which enqueues on either stream, while the partner does the same.
+  template <class Copy>
+  double rate(int64_t bytes, const Copy& copy);
+  void gather_rates();
+
+  /// Waits for the GPU, but not for ever.
+  void await();
+  bool climbs(int accessor, int owner) const;
+  /// The values of a rank's own in its own memory, now.
+  uint32_t own_key(int rank) const;
+
+  Bootstrap& bootstrap_;
+  PeerVerdict verdict_;
+  PeerMapping& mapping_;
+  int rank_;
+  uint32_t epoch_ = 0;
+  CudaStream stream_;
+  CudaStream second_;
+  CudaBuffer<std::byte> local_;  ///< a window that no other rank sees
+  CudaBuffer<std::byte> report_;
+  Buffer<CudaHost, std::byte> host_report_;
+};
+
+}  // namespace lockstep

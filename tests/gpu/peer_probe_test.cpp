@@ -1,0 +1,249 @@
+// The peer probe under mpirun, each rank on a GPU of its own as far as they go: the mapping that
+// collectives use passes, and mappings that lie are caught at the rung that their lie is for.
+#include "comm/cuda/peer_probe.h"
+
+#include <fmt/core.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "comm/cuda/peer_memory.h"
+#include "support/mpi_environment.h"
+
+namespace lockstep {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+/// The mapping as it is; tests override it with what a lying machine would do.
+class Mapping : public PeerMapping {
+ public:
+  Mapping(Bootstrap& bootstrap, const PeerTable& peers)
+      : rank_(bootstrap.rank()),
+        memory_(bootstrap, peers, kProbeBytes),
+        scratch_(kProbeBytes),
+        kept_(kProbeBytes) {}
+
+  std::byte* of(int rank) override { return memory_.of(rank); }
+
+ protected:
+  std::byte* scratch() { return scratch_.view().data(); }
+  std::byte* kept() { return kept_.view().data(); }
+  bool own(int rank) const { return rank == rank_; }
+
+  int rank_;
+
+ private:
+  PeerMemory memory_;
+  CudaBuffer<std::byte> scratch_;
+  CudaBuffer<std::byte> kept_;
+};
+
+/// From its use number `from` on, what goes to others lands in the writer's own scratch memory and
+/// is read back from there. With `liar`, on that rank alone.
+class Mirror : public Mapping {
+ public:
+  Mirror(Bootstrap& bootstrap, const PeerTable& peers, int from = 0, int liar = -1)
+      : Mapping(bootstrap, peers), from_(from), lies_(liar < 0 || liar == rank_) {}
+
+  std::byte* of(int rank) override {
+    if (own(rank) || !lies_) {
+      return Mapping::of(rank);
+    }
+    return uses_++ < from_ ? Mapping::of(rank) : scratch();
+  }
+
+ private:
+  int from_;
+  bool lies_;
+  int uses_ = 0;
+};
+
+/// Nothing arrives, and the owner sees zeros.
+class Zeros : public Mapping {
+ public:
+  using Mapping::Mapping;
+
+  std::byte* of(int rank) override {
+    if (!own(rank)) {
+      return scratch();
+    }
+    CudaStream stream;
+    set_zero_bytes(stream, Mapping::of(rank), kProbeBytes);
+    stream.synchronize();
+    return Mapping::of(rank);
+  }
+};
+
+/// The first epoch's values arrive. From then on the owner sees those, whatever is written.
+class Stale : public Mapping {
+ public:
+  using Mapping::Mapping;
+
+  std::byte* of(int rank) override {
+    if (!own(rank)) {
+      return uses_ < kUsesOfAnEpoch ? Mapping::of(rank) : scratch();
+    }
+    CudaStream stream;
+    if (++uses_ == kUsesOfAnEpoch) {
+      copy_bytes(stream, kept(), Mapping::of(rank), kProbeBytes);
+    } else if (uses_ > kUsesOfAnEpoch) {
+      copy_bytes(stream, Mapping::of(rank), kept(), kProbeBytes);
+    }
+    stream.synchronize();
+    return Mapping::of(rank);
+  }
+
+ private:
+  static constexpr int kUsesOfAnEpoch = 3;  // its own values, its look by a kernel and by a copy
+  int uses_ = 0;
+};
+
+/// All arrives, at the pace of a bad link.
+class Slow : public Mapping {
+ public:
+  using Mapping::Mapping;
+
+  std::byte* of(int rank) override {
+    if (!own(rank)) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(2));
+    }
+    return Mapping::of(rank);
+  }
+};
+
+class PeerProbe : public testing::Test {
+ protected:
+  PeerProbe() {
+    const int device = bootstrap_.rank() % cuda_device_count();
+    use_cuda_device(device);
+    peers_ = gather_peer_table(bootstrap_);
+  }
+
+  void SetUp() override {
+    if (ranks() == 1) {
+      GTEST_SKIP() << "one rank has no peers";
+    }
+  }
+
+  int ranks() const { return bootstrap_.world_size(); }
+
+  template <class Lie, class... Args>
+  PeerVerdict through(Args... args) {
+    Lie mapping(bootstrap_, peers_, args...);
+    PeerVerdict verdict = probe_mapping(bootstrap_, peers_, mapping);
+    expect_same_everywhere(verdict);
+    bootstrap_.barrier();
+    return verdict;
+  }
+
+  void expect_same_everywhere(const PeerVerdict& verdict) {
+    const std::string mine = verdict.reason + "\n" + pairs_text(verdict);
+    EXPECT_THAT(bootstrap_.all_gather(mine), Each(mine));
+  }
+
+  void expect_all_fail(const PeerVerdict& verdict, PeerRung rung, PeerFault fault) const {
+    EXPECT_FALSE(verdict.usable);
+    for (int accessor = 0; accessor < ranks(); ++accessor) {
+      for (int owner = 0; owner < ranks(); ++owner) {
+        if (accessor != owner) {
+          EXPECT_EQ(verdict.pair(accessor, owner).failed, rung) << verdict.reason;
+          EXPECT_EQ(verdict.pair(accessor, owner).finding.fault, fault) << verdict.reason;
+        }
+      }
+    }
+  }
+
+  Bootstrap& bootstrap_ = test_bootstrap();
+  PeerTable peers_;
+};
+
+TEST_F(PeerProbe, ProvesTheMappingThatCollectivesUse) {
+  const PeerVerdict verdict = probe_peers(bootstrap_, peers_);
+  expect_same_everywhere(verdict);
+  for (int accessor = 0; accessor < ranks(); ++accessor) {
+    for (int owner = 0; owner < ranks(); ++owner) {
+      const PeerPair& pair = verdict.pair(accessor, owner);
+      if (accessor != owner) {
+        EXPECT_TRUE(pair.proven()) << verdict.reason;
+        EXPECT_THAT(pair.kernel, Each(testing::Gt(0)));
+        EXPECT_THAT(pair.copies, Each(testing::Gt(0)));
+        EXPECT_GT(pair.latency_us, 0);
+      }
+    }
+  }
+  EXPECT_EQ(verdict.staging.size(), static_cast<size_t>(ranks()));
+}
+
+TEST_F(PeerProbe, CatchesAMirror) {
+  const PeerVerdict verdict = through<Mirror>();
+  expect_all_fail(verdict, PeerRung::kStores, PeerFault::kNothing);
+  EXPECT_THAT(verdict.reason, AllOf(HasSubstr("rank 0's stores do not reach rank 1's memory"),
+                                    HasSubstr("rung 3")));
+}
+
+TEST_F(PeerProbe, CatchesAMirrorOfOneDirection) {
+  const int liar = 1;
+  const PeerVerdict verdict = through<Mirror>(0, liar);
+  EXPECT_FALSE(verdict.usable);
+  EXPECT_EQ(verdict.pair(1, 0).failed, PeerRung::kStores);
+  EXPECT_EQ(verdict.pair(0, 1).finding.fault, PeerFault::kUntried);
+  EXPECT_THAT(verdict.reason, HasSubstr("rank 1's stores do not reach rank 0's memory"));
+}
+
+TEST_F(PeerProbe, CatchesZeros) {
+  expect_all_fail(through<Zeros>(), PeerRung::kStores, PeerFault::kZeros);
+}
+
+TEST_F(PeerProbe, CatchesValuesOfAnEarlierEpoch) {
+  if (ranks() != 2) {
+    GTEST_SKIP() << "an epoch takes several rounds";
+  }
+  expect_all_fail(through<Stale>(), PeerRung::kSecondEpoch, PeerFault::kStale);
+}
+
+TEST_F(PeerProbe, LeavesASlowLink) {
+  const PeerVerdict verdict = through<Slow>();
+  expect_all_fail(verdict, PeerRung::kSpeed, PeerFault::kNone);
+  EXPECT_TRUE(verdict.pair(0, 1).proven());
+  EXPECT_THAT(verdict.reason, AllOf(HasSubstr("GB/s, through the host"), HasSubstr("rung 8")));
+}
+
+TEST_F(PeerProbe, EveryRungCatchesWhatTheOnesBeforeItLetPass) {
+  if (ranks() != 2) {
+    GTEST_SKIP() << "the uses of a mapping are counted for one partner";
+  }
+  // By the first use that is mirrored: a store, a store, a load, a copy there, one from there, and
+  // a ping-pong of one block and of several.
+  const std::vector<PeerRung> rungs{PeerRung::kStores, PeerRung::kSecondEpoch, PeerRung::kLoads,
+                                    PeerRung::kCopies, PeerRung::kCopies,      PeerRung::kLive,
+                                    PeerRung::kLive,   PeerRung::kNone};
+  for (size_t use = 0; use < rungs.size(); ++use) {
+    const PeerVerdict verdict = through<Mirror>(static_cast<int>(use));
+    EXPECT_EQ(verdict.pair(0, 1).failed, rungs[use]) << "use " << use << ": " << verdict.reason;
+  }
+}
+
+TEST_F(PeerProbe, NamesWhoDoesNotAnswer) {
+  if (ranks() != 2) {
+    GTEST_SKIP() << "the uses of a mapping are counted for one partner";
+  }
+  const int live = 5;
+  for (const int liar : {0, 1}) {
+    const PeerVerdict verdict = through<Mirror>(live, liar);
+    EXPECT_EQ(verdict.pair(liar, 1 - liar).failed, PeerRung::kLive) << verdict.reason;
+    EXPECT_EQ(verdict.pair(liar, 1 - liar).finding.fault, PeerFault::kLate) << verdict.reason;
+    EXPECT_EQ(verdict.pair(1 - liar, liar).finding.fault, PeerFault::kUntried) << verdict.reason;
+    EXPECT_THAT(verdict.reason, StartsWith(fmt::format("rank {}'s messages do not reach", liar)));
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
