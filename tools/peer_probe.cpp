@@ -1,0 +1,53 @@
+// peer_probe: proves whether the GPUs of a host's ranks reach each other's memory, and says how
+// fast.
+#include "comm/control_plane.h"
+#include "comm/mpi_bootstrap.h"
+#include "core/base/command_line.h"
+#include "core/device/cuda_device.h"
+#include "peer_probe_gpu.h"
+#include "trainer/launch.h"
+
+namespace lockstep {
+namespace {
+
+int peer_probe(int argc, char** argv) {
+  MpiBootstrap bootstrap(&argc, &argv);
+  set_output_rank(bootstrap);
+  PeerProbeOptions options;
+  bool goes_on = false;
+  start_together(bootstrap, "peer_probe", [&] {
+    CommandLine cli(
+        "peer_probe",
+        "Proves whether the GPUs of the ranks reach each other's memory, and how fast.");
+    cli.usage("mpirun -np RANKS peer_probe [OPTIONS]");
+    cli.option("--json", &options.json, "Write the figures there too").value_name("FILE");
+    cli.flag("--share-gpu", &options.share_gpu, "Let several ranks take one GPU");
+    cli.footer(
+        "Exit codes: 0 when peer access is proven and used, 1 when the driver claims it and it "
+        "fails or is slower than the way through the host, 10 when there is none; others: "
+        "docs/exit-codes.md.");
+    goes_on = cli.parse(argc, argv);
+  });
+  if (!goes_on) {
+    return static_cast<int>(ExitCode::kDone);
+  }
+  try {
+    const PeerTable peers = gather_peer_table(bootstrap);
+    ControlPlane control(bootstrap, peers, ControlOptions{});
+    const Group group{bootstrap, peers, control};
+    start_together(group, "peer_probe", require_cuda_device);
+    int code = 0;
+    run_under(control, [&] { code = probe_gpus(group, options); });
+    return code;
+  } catch (...) {
+    bootstrap.abandon();  // ranks that are gone would never come to MPI_Finalize
+    throw;
+  }
+}
+
+}  // namespace
+}  // namespace lockstep
+
+int main(int argc, char** argv) {
+  return lockstep::run_main("peer_probe", lockstep::peer_probe, argc, argv);
+}
