@@ -13,6 +13,13 @@ class Branch {
   /// What is enqueued on the returned queue runs behind everything on `stream` so far, and beside
   /// what follows there until join.
   Stream& fork(Stream& stream) { return stream; }
+
+  /// What the queue has been given so far. The last kPoints of them can be joined.
+  struct Point {};
+  static constexpr int kPoints = 8;
+  Point point() { return {}; }
+  /// What is enqueued on `stream` from now on runs behind `point`.
+  void join(Stream& /*stream*/, Point /*point*/) {}
   /// What is enqueued on `stream` from now on runs behind everything that the queue was given.
   void join(Stream& /*stream*/) {}
 };

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <optional>
 
 #include "core/device/branch.h"
@@ -20,15 +22,22 @@ class Branch<CudaDevice> {
     queue_->wait(forked_);
     return *queue_;
   }
-  void join(CudaStream& stream) {
-    joined_.record(*queue_);
-    stream.wait(joined_);
+
+  using Point = int;  ///< index of an event
+  static constexpr int kPoints = 8;
+  Point point() {
+    next_ = (next_ + 1) % kPoints;
+    points_[static_cast<size_t>(next_)].record(*queue_);
+    return next_;
   }
+  void join(CudaStream& stream, Point point) { stream.wait(points_[static_cast<size_t>(point)]); }
+  void join(CudaStream& stream) { join(stream, point()); }
 
  private:
   std::optional<CudaStream> queue_;  ///< made by the first fork, on its GPU and in its precision
   CudaEvent forked_;
-  CudaEvent joined_;
+  std::array<CudaEvent, kPoints> points_;
+  int next_ = 0;
 };
 
 }  // namespace lockstep

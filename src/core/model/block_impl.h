@@ -88,47 +88,56 @@ void block_forward(const Pass<Device>& pass, const BlockParameters<Device>& para
   mlp_forward(pass, parameters, kept, output);
 }
 
+/// Returns the point of the branch behind which scratch.wide_gradient is free.
 template <class Device>
-void mlp_backward(const Pass<Device>& pass, const BlockParameters<Device>& parameters,
-                  const BlockGradients<Device>& gradients, const LayerActivations& kept,
-                  const BackwardScratch& scratch, bool accumulate) {
-  linear_backward(pass, LinearBackward<Device>{.rows = pass.rows(),
-                                               .in = 4 * pass.channels(),
-                                               .out = pass.channels(),
-                                               .dx = pass.at(scratch.wide_gradient),
-                                               .gradients = gradients.mlp_projection,
-                                               .dy = pass.at(scratch.residual_gradient),
-                                               .x = pass.at(kept.gelu_out),
-                                               .weight = parameters.mlp_projection.weight,
-                                               .x_derivative = pass.at(kept.gelu_derivative),
-                                               .accumulate = accumulate});
-  linear_backward(pass, LinearBackward<Device>{.rows = pass.rows(),
-                                               .in = pass.channels(),
-                                               .out = 4 * pass.channels(),
-                                               .dx = pass.at(scratch.branch_gradient),
-                                               .gradients = gradients.mlp,
-                                               .dy = pass.at(scratch.wide_gradient),
-                                               .x = pass.at(kept.ln_2.out),
-                                               .weight = parameters.mlp.weight,
-                                               .accumulate = accumulate});
-  pass.branch->join(pass.stream);
+typename Branch<Device>::Point mlp_backward(const Pass<Device>& pass,
+                                            const BlockParameters<Device>& parameters,
+                                            const BlockGradients<Device>& gradients,
+                                            const LayerActivations& kept,
+                                            const BackwardScratch& scratch, bool accumulate) {
+  const auto projection =
+      linear_backward(pass, LinearBackward<Device>{.rows = pass.rows(),
+                                                   .in = 4 * pass.channels(),
+                                                   .out = pass.channels(),
+                                                   .dx = pass.at(scratch.wide_gradient),
+                                                   .gradients = gradients.mlp_projection,
+                                                   .dy = pass.at(scratch.residual_gradient),
+                                                   .x = pass.at(kept.gelu_out),
+                                                   .weight = parameters.mlp_projection.weight,
+                                                   .x_derivative = pass.at(kept.gelu_derivative),
+                                                   .accumulate = accumulate});
+  const auto hidden =
+      linear_backward(pass, LinearBackward<Device>{.rows = pass.rows(),
+                                                   .in = pass.channels(),
+                                                   .out = 4 * pass.channels(),
+                                                   .dx = pass.at(scratch.branch_gradient),
+                                                   .gradients = gradients.mlp,
+                                                   .dy = pass.at(scratch.wide_gradient),
+                                                   .x = pass.at(kept.ln_2.out),
+                                                   .weight = parameters.mlp.weight,
+                                                   .accumulate = accumulate});
+  pass.branch->join(pass.stream, projection);  // reads residual_gradient, which now changes
   norm_backward(pass, parameters.ln_2, gradients.ln_2, kept.ln_2, kept.middle, scratch, accumulate);
+  return hidden;
 }
 
+/// `wide_free` is the point behind which scratch.wide_gradient may be overwritten.
 template <class Device>
 void attention_branch_backward(const Pass<Device>& pass, const BlockParameters<Device>& parameters,
                                const BlockGradients<Device>& gradients,
                                const LayerActivations& kept, const BackwardScratch& scratch,
-                               bool accumulate) {
-  linear_backward(pass, LinearBackward<Device>{.rows = pass.rows(),
-                                               .in = pass.channels(),
-                                               .out = pass.channels(),
-                                               .dx = pass.at(scratch.branch_gradient),
-                                               .gradients = gradients.attention_projection,
-                                               .dy = pass.at(scratch.residual_gradient),
-                                               .x = pass.at(kept.attention_out),
-                                               .weight = parameters.attention_projection.weight,
-                                               .accumulate = accumulate});
+                               typename Branch<Device>::Point wide_free, bool accumulate) {
+  const auto projection =
+      linear_backward(pass, LinearBackward<Device>{.rows = pass.rows(),
+                                                   .in = pass.channels(),
+                                                   .out = pass.channels(),
+                                                   .dx = pass.at(scratch.branch_gradient),
+                                                   .gradients = gradients.attention_projection,
+                                                   .dy = pass.at(scratch.residual_gradient),
+                                                   .x = pass.at(kept.attention_out),
+                                                   .weight = parameters.attention_projection.weight,
+                                                   .accumulate = accumulate});
+  pass.branch->join(pass.stream, wide_free);
   attention_backward(pass.stream,
                      AttentionBackward<Device>{.shape = attention_shape(pass),
                                                .dqkv = pass.at(scratch.wide_gradient),
@@ -146,8 +155,9 @@ void attention_branch_backward(const Pass<Device>& pass, const BlockParameters<D
                                                .x = pass.at(kept.ln_1.out),
                                                .weight = parameters.qkv.weight,
                                                .accumulate = accumulate});
-  pass.branch->join(pass.stream);
+  pass.branch->join(pass.stream, projection);
   norm_backward(pass, parameters.ln_1, gradients.ln_1, kept.ln_1, kept.input, scratch, accumulate);
+  pass.branch->join(pass.stream);  // the layer's gradients are complete, and wide_gradient is free
 }
 
 /// Takes the gradient of the output in scratch.residual_gradient and leaves there the gradient of
@@ -156,8 +166,8 @@ template <class Device>
 void block_backward(const Pass<Device>& pass, const BlockParameters<Device>& parameters,
                     const BlockGradients<Device>& gradients, const LayerActivations& kept,
                     const BackwardScratch& scratch, bool accumulate) {
-  mlp_backward(pass, parameters, gradients, kept, scratch, accumulate);
-  attention_branch_backward(pass, parameters, gradients, kept, scratch, accumulate);
+  const auto wide_free = mlp_backward(pass, parameters, gradients, kept, scratch, accumulate);
+  attention_branch_backward(pass, parameters, gradients, kept, scratch, wide_free, accumulate);
 }
 
 }  // namespace lockstep

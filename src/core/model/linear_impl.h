@@ -41,8 +41,8 @@ void linear_forward(typename Device::Stream& stream, const LinearForward<Device>
 }
 
 /// The gradients of y = x · weightᵀ + bias. Those of weight and bias run on the branch, beside dx
-/// and what follows it, until the stream joins: only then may dy and x be overwritten and the
-/// gradients be read.
+/// and what follows it, up to the point that is returned: only behind it may dy and x be
+/// overwritten and the gradients be read.
 template <class Device>
 struct LinearBackward {
   int64_t rows = 0;
@@ -59,7 +59,8 @@ struct LinearBackward {
 };
 
 template <class Device>
-void linear_backward(const Pass<Device>& pass, const LinearBackward<Device>& args) {
+typename Branch<Device>::Point linear_backward(const Pass<Device>& pass,
+                                               const LinearBackward<Device>& args) {
   auto& beside = pass.branch->fork(pass.stream);
   column_sum(beside, ColumnSum<Device>{.rows = args.rows,
                                        .columns = args.out,
@@ -74,6 +75,7 @@ void linear_backward(const Pass<Device>& pass, const LinearBackward<Device>& arg
                             .b = args.x,
                             .c = args.gradients.weight,
                             .accumulate = args.accumulate});
+  const auto point = pass.branch->point();
   gemm(pass.stream, Gemm<Device>{.m = args.rows,
                                  .n = args.in,
                                  .k = args.out,
@@ -81,6 +83,7 @@ void linear_backward(const Pass<Device>& pass, const LinearBackward<Device>& arg
                                  .b = args.weight,
                                  .c = args.dx,
                                  .factor = args.x_derivative});
+  return point;
 }
 
 }  // namespace lockstep
