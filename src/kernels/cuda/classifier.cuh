@@ -2,8 +2,7 @@
 
 // What the kernels of the cross-entropy share.
 
-#include <cstdint>
-
+#include "core/device/cuda_device.h"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/softmax_sum.cuh"
 
@@ -33,5 +32,9 @@ __device__ Pack<kWidth> gradient_of(const Classifier& args, Pack<kWidth> logits,
   }
   return logits;
 }
+
+/// Rows that a block can hold in shared memory, on a GPU that copies runs of bytes there.
+bool can_stage_rows(const CudaFacts& facts, const Classifier& args);
+void launch_staged_rows(CudaStream& stream, const Classifier& args);
 
 }  // namespace lockstep::cuda

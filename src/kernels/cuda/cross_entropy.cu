@@ -1,6 +1,7 @@
-// Loss and its gradient. A short row is held in the registers of a warp; of a long one a block
-// takes the sum of exponentials in one pass and writes the gradient in a second, which starts where
-// the first ended and finds the row in the L2 cache.
+// Loss and its gradient. A short row is held in the registers of a warp, a long one in the shared
+// memory of a block (cross_entropy_staged.cu). Of a row that neither can hold a block takes the sum
+// of exponentials in one pass and writes the gradient in a second, which starts where the first
+// ended and finds the row in the L2 cache.
 
 #include <cuda_runtime.h>
 
@@ -122,6 +123,8 @@ void cross_entropy(CudaStream& stream, const CrossEntropy<CudaDevice>& args) {
     cuda::launch_short<4>(stream, classifier);
   } else if (columns <= 32 * 32) {
     cuda::launch_short<32>(stream, classifier);
+  } else if (cuda::can_stage_rows(stream.facts(), classifier)) {
+    cuda::launch_staged_rows(stream, classifier);
   } else {
     cuda::dispatch_width(
         columns % 4 == 0 && cuda::all_aligned16(classifier.logits), [&](auto width) {
