@@ -28,13 +28,22 @@ constexpr Size kSizes[] = {{1, 1, 1},       {3, 65, 127},   {127, 3, 1000}, {129
                            {64, 64, 32},    {128, 80, 384}, {256, 384, 96}, {132, 68, 4096},
                            {384, 132, 100}, {260, 132, 64}, {5, 8, 0}};
 
-// By every kernel that can, with k whole, in two slices, and in as many as there can be.
+// By every kernel that can, with k whole, in two slices, and in as many as there can be; in parts
+// of one tile's rows, and of k too, where operands are transposed first.
 std::vector<GemmPlan> every_plan(const Gemm<CudaDevice>& problem, const CudaStream& stream) {
   std::vector<GemmPlan> all;
   for (const GemmKernel kernel :
        kernels_for(query_of(problem), stream.precision(), stream.facts())) {
     for (const int64_t slices : {int64_t{1}, int64_t{2}, std::max<int64_t>(problem.k / 32, 1)}) {
       all.push_back(sliced_plan(kernel, problem.k, slices));
+      if (kernel_facts(kernel).k_major_only) {
+        all.push_back(all.back());
+        all.back().part_m = kernel_facts(kernel).tile_m;
+        if (problem.k > 32) {
+          all.push_back(sliced_plan(kernel, 32, slices));
+          all.back().part_k = 32;
+        }
+      }
     }
   }
   return all;
@@ -108,7 +117,8 @@ std::string case_name(const GemmOperands& in, const GemmPlan& plan, Precision pr
          (in.trans_a == Transpose::kYes ? " T" : " N") +
          (in.trans_b == Transpose::kYes ? "T" : "N") +
          (precision == Precision::kTf32 ? " tf32" : " fp32") + ", " +
-         std::string(kernel_facts(plan.kernel).name) + ", slices " + std::to_string(plan.slices);
+         std::string(kernel_facts(plan.kernel).name) + ", slices " + std::to_string(plan.slices) +
+         ", parts " + std::to_string(plan.part_m) + " x " + std::to_string(plan.part_k);
 }
 
 GemmOperands without_features(const GemmOperands& in) {

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <string>
+#include <utility>
 
 #include "kernels/cuda/gemm/plan.h"
 
@@ -50,7 +52,11 @@ TEST(CudaGemmPlan, AlwaysIsOneThatCan) {
                 m, n, k, Transpose::kYes, Transpose::kNo, m % 4 == 0 && n % 4 == 0};
             const GemmPlan plan = plan_gemm(query, precision, facts);
             const auto able = kernels_for(query, precision, facts);
-            EXPECT_EQ(plan, sliced_plan(plan.kernel, k, plan.slices));
+            GemmPlan part =
+                sliced_plan(plan.kernel, plan.part_k > 0 ? plan.part_k : k, plan.slices);
+            part.part_m = plan.part_m;
+            part.part_k = plan.part_k;
+            EXPECT_EQ(plan, part);
             EXPECT_NE(std::find(able.begin(), able.end(), plan.kernel), able.end());
           }
         }
@@ -93,6 +99,45 @@ TEST(CudaGemmPlan, TransposesOnlyWhereItPays) {
   };
   EXPECT_FALSE(is_wgmma(weight_gradient(384, 384, 4096)));
   EXPECT_TRUE(is_wgmma(weight_gradient(3072, 3072, 32768)));
+}
+
+// The weight gradients of large models on long batches, the output projection's among them.
+TEST(CudaGemmPlan, TransposesABoundedNumberOfElementsAtATime) {
+  int64_t parted = 0;
+  for (const int64_t rows : {4096, 32768, 131072, 1 << 20, 1 << 27}) {
+    for (const auto& [out, in] : {std::pair<int64_t, int64_t>{384, 384},
+                                  {768, 768},
+                                  {3072, 768},
+                                  {768, 3072},
+                                  {50304, 768},
+                                  {50304, 12288}}) {
+      for (const GemmQuery& query : {GemmQuery{out, in, rows, Transpose::kYes, Transpose::kNo},
+                                     GemmQuery{rows, in, out, Transpose::kNo, Transpose::kNo},
+                                     GemmQuery{rows, out, in, Transpose::kYes, Transpose::kYes}}) {
+        const GemmPlan plan = plan_gemm(query, Precision::kTf32, gpu(132));
+        SCOPED_TRACE(std::to_string(query.m) + " x " + std::to_string(query.n) + " x " +
+                     std::to_string(query.k));
+        EXPECT_LE(transposed_elements(plan, query), kMostTransposed);
+        EXPECT_TRUE(plan.part_k % 32 == 0 && plan.part_m % kernel_facts(plan.kernel).tile_m == 0);
+        const bool cut = plan.part_m > 0 || plan.part_k > 0;
+        parted += cut ? 1 : 0;
+        GemmPlan whole = plan;
+        whole.part_m = whole.part_k = 0;
+        EXPECT_TRUE(!cut || transposed_elements(whole, query) > kMostTransposed);
+      }
+    }
+  }
+  EXPECT_GT(parted, 20);
+}
+
+// Parts that are too small would cost time: the model of it is the only witness without a GPU.
+TEST(CudaGemmPlan, PartsTakeLittleLongerThanTheWhole) {
+  const GemmQuery head = {50304, 768, 32768, Transpose::kYes, Transpose::kNo};
+  const GemmPlan plan = plan_gemm(head, Precision::kTf32, gpu(132));
+  ASSERT_GT(plan.part_m, 0);
+  const double whole =
+      plan_microseconds(sliced_plan(GemmKernel::kWgmma128x256, head.k, 1), head, gpu(132));
+  EXPECT_LT(plan_microseconds(plan, head, gpu(132)), 1.05 * whole);
 }
 
 TEST(CudaGemmPlan, UnalignedRowsHaveKernelsOfTheirOwn) {

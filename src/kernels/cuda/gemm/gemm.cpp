@@ -1,9 +1,11 @@
 // gemm on the GPU: checks, the plan, and the kernels it names.
 
+#include <algorithm>
 #include <cstdint>
 #include <limits>
 
 #include "core/base/error.h"
+#include "core/base/range.h"
 #include "kernels/cuda/gemm/features.h"
 #include "kernels/cuda/gemm/launch.h"
 #include "kernels/cuda/gemm/majors.h"
@@ -97,26 +99,153 @@ GemmLauncher launcher_of(GemmKernel kernel, bool aligned) {
   throw InternalError("a kernel of {}", static_cast<int>(kernel));
 }
 
-// The scratch memory of one product, by parts.
-struct Scratch {
-  CudaView<float> partials;
-  CudaView<float> a;  // transposed
-  CudaView<float> b;
+int64_t ceil_div(int64_t a, int64_t b) {
+  return (a + b - 1) / b;
+}
+
+Gemm<CudaDevice> without_features(Gemm<CudaDevice> problem) {
+  problem.accumulate = false;
+  problem.bias = {};
+  problem.residual = {};
+  problem.gelu = {};
+  problem.gelu_derivative = {};
+  problem.factor = {};
+  return problem;
+}
+
+template <class T>
+CudaView<T> rows_of(CudaView<T> matrix, Range rows, int64_t columns) {
+  return matrix.empty() ? matrix : matrix.subview({rows.begin * columns, rows.end * columns});
+}
+
+/// An operand, or a part of it, as a K-major kernel reads it.
+struct KMajor {
+  CudaView<const float> data;
+  int64_t pitch;  ///< elements from row to row
 };
 
-Scratch scratch_for(CudaStream& stream, const Gemm<CudaDevice>& problem, const GemmPlan& plan,
-                    bool finished) {
-  const bool k_major_only = kernel_facts(plan.kernel).k_major_only;
-  const bool transpose_a = k_major_only && problem.trans_a == Transpose::kYes;
-  const bool transpose_b = k_major_only && problem.trans_b == Transpose::kNo;
-  // Each part starts at a multiple of 16 bytes: with aligned rows its size is a multiple of four.
-  const int64_t partials = finished ? 0 : (plan.slices * problem.m * problem.n + 3) / 4 * 4;
-  const int64_t a = transpose_a ? problem.m * problem.k : 0;
-  const int64_t b = transpose_b ? problem.k * problem.n : 0;
-  const CudaView<float> all = stream.scratch<float>(partials + a + b);
-  return {all.subview({0, partials}), all.subview({partials, partials + a}),
-          all.subview({partials + a, partials + a + b})};
-}
+// A product on its way through its parts.
+class PlannedGemm {
+ public:
+  PlannedGemm(CudaStream& stream, const Gemm<CudaDevice>& problem, const GemmPlan& plan)
+      : stream_(stream),
+        problem_(problem),
+        plan_(plan),
+        k_major_only_(kernel_facts(plan.kernel).k_major_only),
+        rows_(plan.part_m > 0 ? plan.part_m : problem.m),
+        depth_(plan.part_k > 0 ? plan.part_k : problem.k),
+        depths_(depth_ > 0 ? ceil_div(problem.k, depth_) : 1) {
+    LOCKSTEP_CHECK(k_major_only_ || (rows_ >= problem.m && depths_ == 1), "parts of {} x {} by {}",
+                   rows_, depth_, kernel_facts(plan.kernel).name);
+    // Each part starts at a multiple of 16 bytes: with aligned rows its size is a multiple of four.
+    const int64_t sums = depths_ > 1 ? depths_ * problem.m * problem.n : 0;
+    const int64_t partials = finishes_at_once() ? 0 : (plan.slices * rows_ * problem.n + 3) / 4 * 4;
+    const int64_t a = copies_a() ? rows_ * depth_ : 0;
+    const int64_t b = copies_b() ? depth_ * problem.n : 0;
+    CudaView<float> rest = stream.scratch<float>(sums + partials + a + b);
+    const auto take = [&rest](int64_t size) {
+      const CudaView<float> taken = rest.subview({0, size});
+      rest = rest.subview({size, rest.size()});
+      return taken;
+    };
+    sums_ = take(sums);
+    partials_ = take(partials);
+    a_ = take(a);
+    b_ = take(b);
+  }
+
+  void run() const {
+    for (int64_t part = 0; part < depths_; ++part) {
+      const Range depth = {part * depth_, std::min((part + 1) * depth_, problem_.k)};
+      const KMajor b = b_of(depth);
+      for (int64_t row = 0; row < problem_.m; row += rows_) {
+        const Range rows = {row, std::min(row + rows_, problem_.m)};
+        multiply(part_of(part, rows, depth), a_of(rows, depth), b);
+      }
+    }
+    if (depths_ > 1) {
+      finish_product(stream_, problem_, sums_.data(), depths_, features_of(problem_));
+    }
+  }
+
+ private:
+  bool copies_a() const { return k_major_only_ && problem_.trans_a == Transpose::kYes; }
+  bool copies_b() const { return k_major_only_ && problem_.trans_b == Transpose::kNo; }
+
+  // Whether a part's kernel leaves nothing to be done to what it computes.
+  bool finishes_at_once() const {
+    const unsigned features = depths_ > 1 ? kPlain : features_of(problem_);
+    return plan_.slices == 1 &&
+           (features == kPlain || (aligned_rows(problem_) && is_fused(problem_, features)));
+  }
+
+  // A part with its features and its place in c, or plain and among the sums of the parts of k.
+  Gemm<CudaDevice> part_of(int64_t part, Range rows, Range depth) const {
+    const int64_t size = problem_.m * problem_.n;
+    Gemm<CudaDevice> result = depths_ > 1 ? without_features(problem_) : problem_;
+    result.m = rows.size();
+    result.k = depth.size();
+    result.c = rows_of(depths_ > 1 ? sums_.subview({part * size, (part + 1) * size}) : problem_.c,
+                       rows, problem_.n);
+    result.residual = rows_of(result.residual, rows, problem_.n);
+    result.factor = rows_of(result.factor, rows, problem_.n);
+    result.gelu_derivative = rows_of(result.gelu_derivative, rows, problem_.n);
+    return result;
+  }
+
+  KMajor a_of(Range rows, Range depth) const {
+    if (!copies_a()) {
+      return {part_from(problem_.a, rows.begin * problem_.k + depth.begin), problem_.k};
+    }
+    const CudaView<const float> from = part_from(problem_.a, depth.begin * problem_.m + rows.begin);
+    transpose_matrix(stream_, a_.data(), from.data(), depth.size(), rows.size(), problem_.m);
+    return {a_, depth.size()};
+  }
+
+  KMajor b_of(Range depth) const {
+    if (!copies_b()) {
+      return {part_from(problem_.b, depth.begin), problem_.k};
+    }
+    const CudaView<const float> from = part_from(problem_.b, depth.begin * problem_.n);
+    transpose_matrix(stream_, b_.data(), from.data(), depth.size(), problem_.n, problem_.n);
+    return {b_, depth.size()};
+  }
+
+  static CudaView<const float> part_from(CudaView<const float> operand, int64_t begin) {
+    return operand.subview({begin, operand.size()});
+  }
+
+  void multiply(Gemm<CudaDevice> part, const KMajor& a, const KMajor& b) const {
+    part.a = a.data;
+    part.b = b.data;
+    GemmLaunch launch = {.problem = part,
+                         .plan = sliced_plan(plan_.kernel, part.k, plan_.slices),
+                         .a_pitch = a.pitch,
+                         .b_pitch = b.pitch};
+    const unsigned features = features_of(part);
+    const GemmLauncher launcher = launcher_of(plan_.kernel, aligned_rows(problem_));
+    if (finishes_at_once()) {
+      launch.features = features;
+      launcher(stream_, launch);
+      return;
+    }
+    launch.partials = partials_.data();
+    launcher(stream_, launch);
+    finish_product(stream_, part, partials_.data(), launch.plan.slices, features);
+  }
+
+  CudaStream& stream_;
+  const Gemm<CudaDevice>& problem_;
+  const GemmPlan& plan_;
+  bool k_major_only_;
+  int64_t rows_;              // of a part
+  int64_t depth_;             // of a part
+  int64_t depths_;            // parts of k
+  CudaView<float> sums_;      // (depths, m, n), when there are several
+  CudaView<float> partials_;  // of a part's slices
+  CudaView<float> a_;         // transposed, of a part
+  CudaView<float> b_;
+};
 
 }  // namespace
 
@@ -126,30 +255,9 @@ GemmQuery query_of(const Gemm<CudaDevice>& problem) {
 
 void gemm_by_plan(CudaStream& stream, const Gemm<CudaDevice>& problem, const GemmPlan& plan) {
   check(problem);
-  if (problem.m == 0 || problem.n == 0) {
-    return;
+  if (problem.m > 0 && problem.n > 0) {
+    PlannedGemm(stream, problem, plan).run();
   }
-  const unsigned features = features_of(problem);
-  const bool aligned = aligned_rows(problem);
-  const bool finished =
-      plan.slices == 1 && (features == kPlain || (aligned && is_fused(problem, features)));
-  const Scratch scratch = scratch_for(stream, problem, plan, finished);
-  Gemm<CudaDevice> readable = problem;
-  if (!scratch.a.empty()) {
-    transpose_matrix(stream, scratch.a.data(), problem.a.data(), problem.k, problem.m);
-    readable.a = scratch.a;
-  }
-  if (!scratch.b.empty()) {
-    transpose_matrix(stream, scratch.b.data(), problem.b.data(), problem.k, problem.n);
-    readable.b = scratch.b;
-  }
-  const GemmLauncher launch = launcher_of(plan.kernel, aligned);
-  if (finished) {
-    launch(stream, {.problem = readable, .plan = plan, .features = features});
-    return;
-  }
-  launch(stream, {.problem = readable, .plan = plan, .partials = scratch.partials.data()});
-  finish_product(stream, problem, scratch.partials.data(), plan.slices, features);
 }
 
 void gemm(CudaStream& stream, const Gemm<CudaDevice>& problem) {

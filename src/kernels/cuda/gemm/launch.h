@@ -13,6 +13,8 @@ struct GemmLaunch {
   GemmPlan plan;
   unsigned features = 0;
   float* partials = nullptr;  ///< null: into problem.c
+  int64_t a_pitch = 0;        ///< elements from row to row of the operands, where the kernel reads
+  int64_t b_pitch = 0;        ///< K-major ones only
 };
 
 using GemmLauncher = void (*)(CudaStream& stream, const GemmLaunch& launch);
@@ -35,9 +37,10 @@ void launch_wgmma_128x128(CudaStream& stream, const GemmLaunch& launch);
 void launch_wgmma_128x96(CudaStream& stream, const GemmLaunch& launch);
 void launch_wgmma_128x64(CudaStream& stream, const GemmLaunch& launch);
 
-/// to (columns, rows) = from (rows, columns) transposed; both multiples of four, 16-byte aligned.
+/// to (columns, rows) = from (rows, columns) transposed, of which rows are `pitch` elements apart;
+/// all multiples of four, 16-byte aligned.
 void transpose_matrix(CudaStream& stream, float* to, const float* from, int64_t rows,
-                      int64_t columns);
+                      int64_t columns, int64_t pitch);
 
 /// c from the sums of `slices` slices, added in their order, and then `features`.
 void finish_product(CudaStream& stream, const Gemm<CudaDevice>& problem, const float* partials,

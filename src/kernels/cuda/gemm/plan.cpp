@@ -29,6 +29,10 @@ int64_t ceil_div(int64_t a, int64_t b) {
   return (a + b - 1) / b;
 }
 
+int64_t round_up(int64_t a, int64_t unit) {
+  return ceil_div(a, unit) * unit;
+}
+
 // What a kernel does on one multiprocessor. Fitted to the times of every plan of the shapes of
 // `gemm_bench --model char` and `--model 124m` on an H200; what matters is which plan comes out as
 // the fastest, and that holds on other GPUs as far as their multiprocessors are alike.
@@ -72,14 +76,56 @@ KernelSpeed speed_of(GemmKernel kernel) {
   throw InternalError("a kernel of {}", static_cast<int>(kernel));
 }
 
-int64_t blocks_of(const GemmPlan& plan, const GemmQuery& query) {
+// The operands that a kernel needs copies of.
+bool copies_a(GemmKernel kernel, const GemmQuery& query) {
+  return kernel_facts(kernel).k_major_only && query.trans_a == Transpose::kYes;
+}
+bool copies_b(GemmKernel kernel, const GemmQuery& query) {
+  return kernel_facts(kernel).k_major_only && query.trans_b == Transpose::kNo;
+}
+
+// The largest of a plan's parts, as a product of its own.
+GemmQuery part_query(const GemmPlan& plan, const GemmQuery& query) {
+  GemmQuery part = query;
+  part.m = plan.part_m > 0 ? plan.part_m : query.m;
+  part.k = plan.part_k > 0 ? plan.part_k : query.k;
+  return part;
+}
+
+// Equal parts whose copies are at most kMostTransposed; the whole product if that fits. `more`
+// parts of the rows of c than must be, where there must be any.
+GemmPlan parted_plan(GemmKernel kernel, const GemmQuery& query, int64_t more) {
+  constexpr int64_t kFewestRows = 2048;  // of c, for a part
+  GemmPlan plan = {.kernel = kernel};
+  const int64_t a_rows = copies_a(kernel, query) ? query.m : 0;
+  const int64_t b_rows = copies_b(kernel, query) ? query.n : 0;
+  if ((a_rows + b_rows) * query.k <= kMostTransposed) {
+    return plan;
+  }
+  const int64_t least_rows = b_rows + std::min(a_rows, kFewestRows);
+  const int64_t deepest =
+      std::max(kMostTransposed / least_rows / kSliceStep * kSliceStep, kSliceStep);
+  if (deepest < query.k) {
+    plan.part_k = round_up(ceil_div(query.k, ceil_div(query.k, deepest)), kSliceStep);
+  }
+  const int64_t depth = part_query(plan, query).k;
+  const int64_t tile_m = kernel_facts(kernel).tile_m;
+  const int64_t most_rows = std::max((kMostTransposed / depth - b_rows) / tile_m * tile_m, tile_m);
+  if (most_rows < a_rows) {
+    plan.part_m = round_up(ceil_div(query.m, ceil_div(query.m, most_rows) + more), tile_m);
+  }
+  return plan;
+}
+
+// `part` is a part of the plan's product.
+int64_t blocks_of(const GemmPlan& plan, const GemmQuery& part) {
   const GemmKernelFacts kernel = kernel_facts(plan.kernel);
-  return ceil_div(query.m, kernel.tile_m) * ceil_div(query.n, kernel.tile_n) * plan.slices;
+  return ceil_div(part.m, kernel.tile_m) * ceil_div(part.n, kernel.tile_n) * plan.slices;
 }
 
 // Rounds of all the blocks that fit the machine at once, whole ones.
-int64_t waves_of(const GemmPlan& plan, const GemmQuery& query, const CudaFacts& facts) {
-  return blocks_of(plan, query) / (speed_of(plan.kernel).resident * facts.multiprocessors);
+int64_t waves_of(const GemmPlan& plan, const GemmQuery& part, const CudaFacts& facts) {
+  return blocks_of(plan, part) / (speed_of(plan.kernel).resident * facts.multiprocessors);
 }
 
 double transpose_microseconds(int64_t elements) {
@@ -88,11 +134,17 @@ double transpose_microseconds(int64_t elements) {
   return kStart + static_cast<double>(2 * elements) * sizeof(float) / kBytes;
 }
 
-double microseconds(const GemmPlan& plan, const GemmQuery& query, const CudaFacts& facts) {
+double sum_microseconds(const KernelSpeed& speed, int64_t sums, int64_t elements) {
+  return speed.sum_start_us +
+         static_cast<double>((sums + 1) * elements) * sizeof(float) / (speed.sum_rate * 1e6);
+}
+
+// Of one part, operands as the kernel reads them.
+double product_microseconds(const GemmPlan& plan, const GemmQuery& part, const CudaFacts& facts) {
   const KernelSpeed speed = speed_of(plan.kernel);
   const GemmKernelFacts kernel = kernel_facts(plan.kernel);
   const int k_major_operands =
-      (query.trans_a == Transpose::kNo ? 1 : 0) + (query.trans_b == Transpose::kYes ? 1 : 0);
+      (part.trans_a == Transpose::kNo ? 1 : 0) + (part.trans_b == Transpose::kYes ? 1 : 0);
   const double work = static_cast<double>(kernel.tile_m * kernel.tile_n) *
                       (static_cast<double>(plan.slice_depth) + speed.filling) *
                       (1 + speed.k_major * k_major_operands) * 1e-6;
@@ -100,25 +152,15 @@ double microseconds(const GemmPlan& plan, const GemmQuery& query, const CudaFact
   const auto together = [&](int64_t count) {
     return work * (static_cast<double>(count) + speed.half) / speed.rate;
   };
-  const int64_t waves = waves_of(plan, query, facts);
-  int64_t rest = ceil_div(blocks_of(plan, query) - waves * speed.resident * facts.multiprocessors,
+  const int64_t waves = waves_of(plan, part, facts);
+  int64_t rest = ceil_div(blocks_of(plan, part) - waves * speed.resident * facts.multiprocessors,
                           facts.multiprocessors);
   if (speed.crowds && waves > 0 && rest > 0) {
     rest = speed.resident;
   }
-  double time = speed.start_us + static_cast<double>(waves) * together(speed.resident) +
-                (rest > 0 ? together(rest) : 0.0);
-  if (plan.slices > 1) {
-    time += speed.sum_start_us + static_cast<double>((plan.slices + 1) * query.m * query.n) *
-                                     sizeof(float) / (speed.sum_rate * 1e6);
-  }
-  if (kernel.k_major_only && query.trans_a == Transpose::kYes) {
-    time += transpose_microseconds(query.m * query.k);
-  }
-  if (kernel.k_major_only && query.trans_b == Transpose::kNo) {
-    time += transpose_microseconds(query.k * query.n);
-  }
-  return time;
+  const double sums = plan.slices > 1 ? sum_microseconds(speed, plan.slices, part.m * part.n) : 0.0;
+  return speed.start_us + static_cast<double>(waves) * together(speed.resident) +
+         (rest > 0 ? together(rest) : 0.0) + sums;
 }
 
 }  // namespace
@@ -168,24 +210,57 @@ GemmPlan sliced_plan(GemmKernel kernel, int64_t k, int64_t slices) {
   if (slices <= 1 || k <= kSliceStep) {
     return {kernel, 1, k};
   }
-  const int64_t depth = ceil_div(ceil_div(k, slices), kSliceStep) * kSliceStep;
+  const int64_t depth = round_up(ceil_div(k, slices), kSliceStep);
   return {kernel, ceil_div(k, depth), depth};
 }
 
+int64_t transposed_elements(const GemmPlan& plan, const GemmQuery& query) {
+  const GemmQuery part = part_query(plan, query);
+  return ((copies_a(plan.kernel, query) ? part.m : 0) +
+          (copies_b(plan.kernel, query) ? part.n : 0)) *
+         part.k;
+}
+
+double plan_microseconds(const GemmPlan& plan, const GemmQuery& query, const CudaFacts& facts) {
+  const GemmQuery part = part_query(plan, query);
+  double rows = product_microseconds(plan, part, facts);
+  if (copies_a(plan.kernel, query)) {
+    rows += transpose_microseconds(part.m * part.k);
+  }
+  double depth = static_cast<double>(ceil_div(query.m, std::max<int64_t>(part.m, 1))) * rows;
+  if (copies_b(plan.kernel, query)) {
+    depth += transpose_microseconds(part.k * part.n);
+  }
+  const int64_t depths = ceil_div(query.k, std::max<int64_t>(part.k, 1));
+  return static_cast<double>(std::max<int64_t>(depths, 1)) * depth +
+         (depths > 1 ? sum_microseconds(speed_of(plan.kernel), depths, query.m * query.n) : 0.0);
+}
+
 GemmPlan plan_gemm(const GemmQuery& query, Precision precision, const CudaFacts& facts) {
+  constexpr int64_t kMoreParts = 8;  // of which some number may fill the machine better
   GemmPlan best;
   double best_time = std::numeric_limits<double>::infinity();
+  const auto consider = [&](const GemmPlan& plan) {
+    const double time = plan_microseconds(plan, query, facts);
+    if (time < best_time) {
+      best_time = time;
+      best = plan;
+    }
+  };
   for (const GemmKernel kernel : kernels_for(query, precision, facts)) {
-    const bool slice = waves_of(sliced_plan(kernel, query.k, 1), query, facts) < kManyWaves;
-    for (const int64_t slices : kSliceCounts) {
-      const GemmPlan plan = sliced_plan(kernel, query.k, slices);
-      const double time = microseconds(plan, query, facts);
-      if (time < best_time) {
-        best_time = time;
-        best = plan;
-      }
-      if (!slice) {
-        break;
+    const int64_t choices = parted_plan(kernel, query, 0).part_m > 0 ? kMoreParts : 1;
+    for (int64_t more = 0; more < choices; ++more) {
+      GemmPlan plan = parted_plan(kernel, query, more);
+      const GemmQuery part = part_query(plan, query);
+      const bool slice = waves_of(plan, part, facts) < kManyWaves;
+      for (const int64_t slices : kSliceCounts) {
+        const GemmPlan sliced = sliced_plan(kernel, part.k, slices);
+        plan.slices = sliced.slices;
+        plan.slice_depth = sliced.slice_depth;
+        consider(plan);
+        if (!slice) {
+          break;
+        }
       }
     }
   }

@@ -37,11 +37,14 @@ struct GemmQuery {
 
 /// How a product is computed: by which kernel, and k in how many slices, whose sums are added in
 /// their order by a second kernel. Operands that the kernel cannot read as they lie are transposed
-/// into scratch memory first.
+/// into scratch memory first, the whole product at once or, to take less memory, one part of it
+/// after the other: some rows of c, and of k a part, whose sums are added as those of slices are.
 struct GemmPlan {
   GemmKernel kernel = GemmKernel::kSimt64x64;
-  int64_t slices = 1;
+  int64_t slices = 1;       ///< of a part's k
   int64_t slice_depth = 0;  ///< of k; a multiple of 32 when there are several slices
+  int64_t part_m = 0;       ///< rows of c that a part computes; 0: all
+  int64_t part_k = 0;       ///< a multiple of 32; 0: all of k
 
   friend bool operator==(const GemmPlan&, const GemmPlan&) = default;
 };
@@ -62,7 +65,18 @@ std::span<const GemmKernel> kernels_for(const GemmQuery& query, Precision precis
 /// k in `slices` parts, or in fewer when that leaves one empty.
 GemmPlan sliced_plan(GemmKernel kernel, int64_t k, int64_t slices);
 
-/// The plan that the model of a multiprocessor's time in plan.cpp expects to be the fastest.
+/// The most that a product transposes at a time, in elements: 512 MiB. Smaller parts would leave
+/// multiprocessors idle.
+inline constexpr int64_t kMostTransposed = int64_t{1} << 27;
+
+/// What a plan's transposed copies take, in elements.
+int64_t transposed_elements(const GemmPlan& plan, const GemmQuery& query);
+
+/// The time that the model of a multiprocessor in plan.cpp predicts.
+double plan_microseconds(const GemmPlan& plan, const GemmQuery& query, const CudaFacts& facts);
+
+/// The plan that is predicted to be the fastest, of those that transpose no more than
+/// kMostTransposed.
 GemmPlan plan_gemm(const GemmQuery& query, Precision precision, const CudaFacts& facts);
 
 GemmQuery query_of(const Gemm<CudaDevice>& problem);

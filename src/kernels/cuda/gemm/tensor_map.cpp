@@ -26,21 +26,23 @@ decltype(&cuTensorMapEncodeTiled) encoder() {
 
 }  // namespace
 
-CUtensorMap tf32_tensor_map(const float* data, int64_t rows, int64_t columns, int box_rows) {
+CUtensorMap tf32_tensor_map(const MappedMatrix& matrix, int box_rows) {
   static const auto encode = encoder();
   CUtensorMap map;
-  const std::array<cuuint64_t, 2> sizes = {static_cast<cuuint64_t>(columns),
-                                           static_cast<cuuint64_t>(rows)};
-  const std::array<cuuint64_t, 1> row_bytes = {static_cast<cuuint64_t>(columns) * sizeof(float)};
+  const std::array<cuuint64_t, 2> sizes = {static_cast<cuuint64_t>(matrix.columns),
+                                           static_cast<cuuint64_t>(matrix.rows)};
+  const std::array<cuuint64_t, 1> row_bytes = {static_cast<cuuint64_t>(matrix.pitch) *
+                                               sizeof(float)};
   const std::array<cuuint32_t, 2> box = {32, static_cast<cuuint32_t>(box_rows)};
   const std::array<cuuint32_t, 2> element_steps = {1, 1};
   const CUresult result =
-      encode(&map, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, 2, const_cast<float*>(data), sizes.data(),
-             row_bytes.data(), box.data(), element_steps.data(), CU_TENSOR_MAP_INTERLEAVE_NONE,
-             CU_TENSOR_MAP_SWIZZLE_128B, CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
-             CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
-  LOCKSTEP_CHECK(result == CUDA_SUCCESS, "code {} for a matrix of {} x {} at {}",
-                 static_cast<int>(result), rows, columns, static_cast<const void*>(data));
+      encode(&map, CU_TENSOR_MAP_DATA_TYPE_TFLOAT32, 2, const_cast<float*>(matrix.data),
+             sizes.data(), row_bytes.data(), box.data(), element_steps.data(),
+             CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_128B,
+             CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+  LOCKSTEP_CHECK(result == CUDA_SUCCESS, "code {} for a matrix of {} x {}, pitch {}, at {}",
+                 static_cast<int>(result), matrix.rows, matrix.columns, matrix.pitch,
+                 static_cast<const void*>(matrix.data));
   return map;
 }
 

@@ -16,7 +16,7 @@ constexpr int kPitch = kTile + 4;
 // A block takes 64 x 64 elements. A thread reads four rows of four elements, transposes them in its
 // registers, and writes 16 bytes each way.
 __global__ void __launch_bounds__(kThreads)
-    transpose_kernel(float* to, const float* from, int rows, int columns) {
+    transpose_kernel(float* to, const float* from, int rows, int columns, int64_t pitch) {
   __shared__ __align__(16) float tile[kTile * kPitch];
   const int row0 = static_cast<int>(blockIdx.y) * kTile;
   const int column0 = static_cast<int>(blockIdx.x) * kTile;
@@ -27,8 +27,7 @@ __global__ void __launch_bounds__(kThreads)
   for (int i = 0; i < 4; ++i) {
     const int row = row0 + line + i;
     const bool inside = row < rows && column0 + chunk < columns;
-    in[i] = inside ? *reinterpret_cast<const float4*>(from + static_cast<int64_t>(row) * columns +
-                                                      column0 + chunk)
+    in[i] = inside ? *reinterpret_cast<const float4*>(from + row * pitch + column0 + chunk)
                    : make_float4(0, 0, 0, 0);
   }
   const auto put = [&](int column, float4 value) {
@@ -52,11 +51,11 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace
 
 void transpose_matrix(CudaStream& stream, float* to, const float* from, int64_t rows,
-                      int64_t columns) {
+                      int64_t columns, int64_t pitch) {
   const dim3 grid(static_cast<unsigned>((columns + kTile - 1) / kTile),
                   static_cast<unsigned>((rows + kTile - 1) / kTile));
   transpose_kernel<<<grid, kThreads, 0, stream.handle()>>>(to, from, static_cast<int>(rows),
-                                                           static_cast<int>(columns));
+                                                           static_cast<int>(columns), pitch);
   check_cuda(cudaGetLastError(), "transposing a matrix");
 }
 

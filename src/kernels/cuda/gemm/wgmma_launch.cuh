@@ -16,8 +16,8 @@ void launch_wgmma_kernel(CudaStream& stream, const GemmLaunch& launch, const Sto
                         ((problem.n + Shape::kBlockN - 1) / Shape::kBlockN);
   const dim3 grid(static_cast<unsigned>(tiles), 1, static_cast<unsigned>(launch.plan.slices));
   const WgmmaOperands operands = {
-      tf32_tensor_map(problem.a.data(), problem.m, problem.k, Shape::kBlockM),
-      tf32_tensor_map(problem.b.data(), problem.n, problem.k, Shape::kBlockN),
+      tf32_tensor_map({problem.a.data(), problem.m, problem.k, launch.a_pitch}, Shape::kBlockM),
+      tf32_tensor_map({problem.b.data(), problem.n, problem.k, launch.b_pitch}, Shape::kBlockN),
       static_cast<int>(problem.m), static_cast<int>(problem.n), static_cast<int>(problem.k)};
   kernel<<<grid, kWgmmaThreads, Shape::kSharedBytes, stream.handle()>>>(operands, store);
   check_cuda(cudaGetLastError(), "launching a matrix product");
