@@ -20,7 +20,7 @@ class PeerMemory {
   /// `bytes` is the same on all ranks. Throws UnsupportedError, the same on all ranks, with the
   /// pair and the reason when one cannot map another's; nothing stays mapped or allocated then.
   PeerMemory(Bootstrap& bootstrap, const PeerTable& peers, int64_t bytes);
-  /// Unmaps. No rank may still use this rank's memory.
+  /// Unmaps, and frees this rank's memory, which no rank may still use or map.
   ~PeerMemory();
   PeerMemory(const PeerMemory&) = delete;
   PeerMemory& operator=(const PeerMemory&) = delete;
@@ -31,9 +31,10 @@ class PeerMemory {
   std::byte* of(int rank) const { return mapped_[static_cast<size_t>(rank)]; }
   int64_t bytes() const { return own_.size(); }
 
- private:
+  /// Unmaps what others own. With a barrier behind it nobody frees what another still maps.
   void unmap() noexcept;
 
+ private:
   int rank_;
   CudaBuffer<std::byte> own_;
   std::vector<std::byte*> mapped_;  ///< by rank; null: not mapped

@@ -42,10 +42,11 @@ PeerVerdict probe_peers(Bootstrap& bootstrap, const PeerTable& peers) {
     return claims;
   }
   try {
-    const PeerMemory memory(bootstrap, peers, kProbeBytes);
+    PeerMemory memory(bootstrap, peers, kProbeBytes);
     MappedMemory mapping(memory);
     PeerVerdict verdict = PeerLadder(bootstrap, claims, mapping).climb();
-    bootstrap.barrier();  // nobody's memory is freed while others still map it
+    memory.unmap();
+    bootstrap.barrier();  // nobody frees what another still maps
     return verdict;
   } catch (const UnsupportedError& problem) {
     for (PeerPair& pair : claims.pairs) {
