@@ -2,6 +2,7 @@
 // collectives use passes, and mappings that lie are caught at the rung that their lie is for.
 #include "comm/cuda/peer_probe.h"
 
+#include <cuda_runtime_api.h>
 #include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -119,6 +120,22 @@ class Slow : public Mapping {
   }
 };
 
+/// Over this bootstrap the memory of rank 0 cannot be mapped.
+class WithoutHandle final : public Bootstrap {
+ public:
+  explicit WithoutHandle(Bootstrap& bootstrap) : bootstrap_(bootstrap) {}
+  int rank() const override { return bootstrap_.rank(); }
+  int world_size() const override { return bootstrap_.world_size(); }
+  std::vector<std::string> all_gather(std::string_view bytes) override {
+    const bool handle = bytes.size() == sizeof(cudaIpcMemHandle_t);
+    return bootstrap_.all_gather(handle && rank() == 0 ? std::string_view() : bytes);
+  }
+  void barrier() override { bootstrap_.barrier(); }
+
+ private:
+  Bootstrap& bootstrap_;
+};
+
 class PeerProbe : public testing::Test {
  protected:
   PeerProbe() {
@@ -180,6 +197,26 @@ TEST_F(PeerProbe, ProvesTheMappingThatCollectivesUse) {
     }
   }
   EXPECT_EQ(verdict.staging.size(), static_cast<size_t>(ranks()));
+}
+
+TEST_F(PeerProbe, AMappingThatFailsIsAVerdict) {
+  WithoutHandle bootstrap(bootstrap_);
+  const PeerVerdict verdict = probe_peers(bootstrap, peers_);
+  expect_same_everywhere(verdict);
+  expect_all_fail(verdict, PeerRung::kMapping, PeerFault::kNone);
+  EXPECT_THAT(verdict.reason,
+              AllOf(HasSubstr("cannot map the GPU memory of rank 0"), HasSubstr("rung 2")));
+}
+
+TEST_F(PeerProbe, RanksOfDifferentHostsMapNothing) {
+  PeerTable peers = peers_;
+  peers[1].host_id = "elsewhere";
+  const PeerVerdict verdict = probe_peers(bootstrap_, peers);
+  expect_same_everywhere(verdict);
+  EXPECT_FALSE(verdict.usable);
+  EXPECT_EQ(verdict.pair(0, 1).failed, PeerRung::kIdentity);
+  EXPECT_EQ(verdict.pair(1, 0).failed, PeerRung::kIdentity);
+  EXPECT_THAT(verdict.reason, HasSubstr("ranks 0 and 1 are on different hosts (rung 1"));
 }
 
 TEST_F(PeerProbe, CatchesAMirror) {
