@@ -48,7 +48,7 @@ class Drawing:
     """SVG elements, gathered from the top down."""
 
     def __init__(self, width):
-        self.width, self.height, self.parts = width, 0, []
+        self.width, self.height, self.parts, self.style = width, 0, [], ""
 
     def text(self, x, y, text, kind="", anchor="start"):
         self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">'
@@ -67,8 +67,8 @@ class Drawing:
         pathlib.Path(path).write_text(
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" '
             f'width="{self.width}" height="{self.height}" role="img" aria-label="{html.escape(title)}">\n'
-            f"<!-- bench/plot_gemm.py {' '.join(sys.argv[1:])} -->\n"
-            f"<style>{STYLE}</style>\n{body}\n</svg>\n")
+            f"<!-- bench/{pathlib.Path(sys.argv[0]).name} {' '.join(sys.argv[1:])} -->\n"
+            f"<style>{STYLE}{self.style}</style>\n{body}\n</svg>\n")
 
 
 def precision_of(row):

@@ -13,7 +13,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 def check(plot):
     """What is wrong with a plot, or None."""
     text = plot.read_text()
-    command = re.search(r"<!-- (bench/plot_gemm\.py .+) -->", text)
+    command = re.search(r"<!-- (bench/plot_\w+\.py .+) -->", text)
     if not command:
         return "does not say which command drew it"
     script, *arguments, out = command.group(1).split()
