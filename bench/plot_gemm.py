@@ -7,68 +7,15 @@
 The date is the one in the first file's name. The picture says which command drew it. Needs nothing but Python.
 """
 
-import html
 import json
 import math
 import pathlib
 import re
 import sys
 
+from svg_drawing import Drawing, nice_step
+
 TENSOR_CORE_RUNGS = (9, 10, 11)
-
-STYLE = """
-  text { font-family: system-ui, -apple-system, "Segoe UI", "DejaVu Sans", sans-serif; font-size: 13px; fill: #1f2328; }
-  .page { fill: #ffffff; stroke: #d1d9e0; }
-  .title { font-size: 19px; font-weight: 600; }
-  .head { font-size: 14px; font-weight: 600; }
-  .note { fill: #59636e; font-size: 12px; }
-  .grid { stroke: #d8dee4; }
-  .axis { stroke: #818b98; }
-  .mark { stroke: #bc4c00; stroke-width: 1.5; stroke-dasharray: 5 3; }
-  .mark-text { fill: #bc4c00; font-size: 12px; }
-  .fp32 { fill: #1f6feb; }
-  .TF32 { fill: #8250df; }
-  .cuBLAS { fill: #afb8c1; }
-  @media (prefers-color-scheme: dark) {
-    text { fill: #f0f6fc; }
-    .page { fill: #0d1117; stroke: #3d444d; }
-    .note { fill: #9198a1; }
-    .grid { stroke: #2a3038; }
-    .axis { stroke: #656c76; }
-    .mark { stroke: #f0883e; }
-    .mark-text { fill: #f0883e; }
-    .fp32 { fill: #388bfd; }
-    .TF32 { fill: #a371f7; }
-    .cuBLAS { fill: #59636e; }
-  }
-"""
-
-
-class Drawing:
-    """SVG elements, gathered from the top down."""
-
-    def __init__(self, width):
-        self.width, self.height, self.parts, self.style = width, 0, [], ""
-
-    def text(self, x, y, text, kind="", anchor="start"):
-        self.parts.append(f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}" text-anchor="{anchor}">'
-                          f"{html.escape(text)}</text>")
-
-    def line(self, x1, y1, x2, y2, kind):
-        self.parts.append(f'<line x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}" class="{kind}"/>')
-
-    def bar(self, x, y, width, height, kind):
-        self.parts.append(f'<rect x="{x:.1f}" y="{y:.1f}" width="{max(width, 1):.1f}" height="{height:.1f}" '
-                          f'rx="2" class="{kind}"/>')
-
-    def write(self, path, title):
-        page = f'<rect x="0.5" y="0.5" width="{self.width - 1}" height="{self.height - 1}" rx="8" class="page"/>'
-        body = "\n".join([page] + self.parts)
-        pathlib.Path(path).write_text(
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width} {self.height}" '
-            f'width="{self.width}" height="{self.height}" role="img" aria-label="{html.escape(title)}">\n'
-            f"<!-- bench/{pathlib.Path(sys.argv[0]).name} {' '.join(sys.argv[1:])} -->\n"
-            f"<style>{STYLE}{self.style}</style>\n{body}\n</svg>\n")
 
 
 def precision_of(row):
@@ -104,14 +51,6 @@ def provenance(data):
         data["device"], f"driver {data['driver']}", data["baseline"], data["date"],
         f"commit {commit.group()}" if commit else data["build"],
         f"SM clock {span} MHz, {'locked' if locked else 'not locked'}"]))
-
-
-def nice_step(largest, most):
-    """A round step of an axis that reaches `largest` in at most `most` steps."""
-    for step in (s * 10 ** e for e in range(-2, 6) for s in (1, 2, 2.5, 5)):
-        if largest / step <= most:
-            return step
-    return largest
 
 
 def draw_axis(drawing, left, right, top, bottom, largest, step, label):

@@ -13,7 +13,7 @@ import pathlib
 import statistics
 import sys
 
-from plot_gemm import Drawing
+from svg_drawing import Drawing
 
 KINDS = ("fp32", "TF32")
 
