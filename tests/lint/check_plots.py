@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Checks that every plot under docs/ is what its own command draws from the results in the tree."""
+"""Checks that every plot and every marked table under docs/ is what its own command makes of the tree's results."""
 
 import pathlib
 import re
@@ -26,12 +26,25 @@ def check(plot):
     return None if drawn == text else f"is not what the results say now; run {command.group(1)}"
 
 
+def check_tables(page):
+    """What is wrong with the tables of a page, each below a comment with its command, or None."""
+    text = page.read_text()
+    for command in re.finditer(r"<!-- (bench/plot_\w+\.py table .+) -->\n\n", text):
+        script, *arguments = command.group(1).split()
+        printed = subprocess.run([sys.executable, script, *arguments], cwd=ROOT, check=True, capture_output=True,
+                                 text=True).stdout
+        if not text.startswith(printed, command.end()):
+            return f"has a table that is not what the results say now; run {command.group(1)}"
+    return None
+
+
 def main():
     plots = sorted((ROOT / "docs").rglob("*.svg"))
     problems = {plot: check(plot) for plot in plots}
-    for plot, problem in problems.items():
+    problems.update({page: check_tables(page) for page in sorted((ROOT / "docs").rglob("*.md"))})
+    for path, problem in problems.items():
         if problem:
-            print(f"{plot.relative_to(ROOT)}: {problem}")
+            print(f"{path.relative_to(ROOT)}: {problem}")
     return 0 if plots and not any(problems.values()) else 1
 
 
