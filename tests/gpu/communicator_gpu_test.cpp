@@ -68,7 +68,7 @@ ExitCode run_group(const std::string& transport, int64_t elements,
 }
 
 std::vector<std::string> transports() {
-  std::vector<std::string> words = {"shm", "socket"};
+  std::vector<std::string> words = {"peer", "shm", "socket"};
   if (test_bootstrap().world_size() == 2) {
     words.emplace_back("staged");
   }

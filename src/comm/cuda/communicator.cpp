@@ -15,6 +15,9 @@ namespace {
 std::unique_ptr<GpuTransport> make_transport(Bootstrap& bootstrap, const PeerTable& peers,
                                              ControlPlane& control,
                                              const CommunicatorOptions& options) {
+  if (options.transport == TransportChoice::kPeer) {
+    return make_peer(bootstrap, peers, control, options);
+  }
   const bool any = options.transport == TransportChoice::kAuto;
   if (any || options.transport == TransportChoice::kStaged) {
     if (auto staged = make_staged(bootstrap, peers, control, options)) {

@@ -41,6 +41,11 @@ std::unique_ptr<GpuTransport> make_host_ring(Bootstrap& bootstrap, const PeerTab
                                              ControlPlane& control,
                                              const CommunicatorOptions& options);
 
+/// Ranks of one host whose GPUs reach each other's memory: one kernel a sum. Throws as
+/// PeerAllReduce. Collective.
+std::unique_ptr<GpuTransport> make_peer(Bootstrap& bootstrap, const PeerTable& peers,
+                                        ControlPlane& control, const CommunicatorOptions& options);
+
 /// Two ranks of a host: both copy what they have to host memory that the other GPU reads. Null, on
 /// both ranks, when they cannot share memory. Collective.
 std::unique_ptr<GpuTransport> make_staged(Bootstrap& bootstrap, const PeerTable& peers,

@@ -139,9 +139,7 @@ class Staged final : public GpuTransport {
   void exchange(Range piece, int bucket) {
     copy_to_host(up_, own_.window() + piece.begin,
                  CudaView<const float>(window_.view().subview(piece)));
-    const auto place = static_cast<uint32_t>(piece.begin * 31 + piece.end);
-    enqueue_post(up_, posted(kSent), &own_.flags()->sent,
-                 place * 31 + static_cast<uint32_t>(bucket));
+    enqueue_post(up_, posted(kSent), &own_.flags()->sent, subject(piece, bucket));
     sent_.record(up_);
 
     down_.wait(sent_);

@@ -43,29 +43,46 @@ __global__ void compare_kernel(const Posted* posted, const Posted* flag, Collect
 }
 
 constexpr int kThreads = 256;
+// Of four floats, per thread, all on their way at once; a block is soon done, so that those of
+// backward, which it displaces, wait briefly.
+constexpr int kVectors = 4;
 
-// Few blocks: the copy engines are the limit, and the multiprocessors have backward to run.
-constexpr int kMostBlocks = 32;
+__device__ float4 sum_of(const float4& a, const float4& b) {
+  return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
+}
 
-__global__ __launch_bounds__(kThreads) void add_kernel(float* sum, const float* part,
-                                                       int64_t size) {
-  const int64_t first = blockIdx.x * static_cast<int64_t>(kThreads) + threadIdx.x;
-  const int64_t stride = static_cast<int64_t>(gridDim.x) * kThreads;
-  const bool aligned =
-      (reinterpret_cast<uintptr_t>(sum) | reinterpret_cast<uintptr_t>(part)) % sizeof(float4) == 0;
-  const int64_t vectors = aligned ? size / 4 : 0;
-  for (int64_t i = first; i < vectors; i += stride) {
-    float4 total = reinterpret_cast<float4*>(sum)[i];
-    const float4 more = reinterpret_cast<const float4*>(part)[i];
-    total.x += more.x;
-    total.y += more.y;
-    total.z += more.z;
-    total.w += more.w;
-    reinterpret_cast<float4*>(sum)[i] = total;
+__global__ __launch_bounds__(kThreads) void add_vectors_kernel(float4* sum, const float4* part,
+                                                               int64_t size) {
+  const int64_t first = blockIdx.x * int64_t{kThreads * kVectors} + threadIdx.x;
+  float4 sums[kVectors];
+  float4 parts[kVectors];
+#pragma unroll
+  for (int i = 0; i < kVectors; ++i) {
+    const int64_t at = first + i * kThreads;
+    if (at < size) {
+      sums[i] = sum[at];
+      parts[i] = part[at];
+    }
   }
-  for (int64_t i = 4 * vectors + first; i < size; i += stride) {
+#pragma unroll
+  for (int i = 0; i < kVectors; ++i) {
+    const int64_t at = first + i * kThreads;
+    if (at < size) {
+      sum[at] = sum_of(sums[i], parts[i]);
+    }
+  }
+}
+
+__global__ __launch_bounds__(kThreads) void add_elements_kernel(float* sum, const float* part,
+                                                                int64_t size) {
+  const int64_t i = blockIdx.x * int64_t{kThreads} + threadIdx.x;
+  if (i < size) {
     sum[i] += part[i];
   }
+}
+
+unsigned blocks_for(int64_t size, int64_t of_block) {
+  return static_cast<unsigned>((size + of_block - 1) / of_block);
 }
 
 void check_launch() {
@@ -102,10 +119,25 @@ void enqueue_compare(CudaStream& stream, const Posted* posted, const Posted* fla
 }
 
 void enqueue_add(CudaStream& stream, CudaView<float> sum, CudaView<const float> part) {
-  const int64_t wanted = (sum.size() + 4 * kThreads - 1) / (4 * kThreads);
-  const auto blocks = static_cast<unsigned>(wanted < kMostBlocks ? wanted : kMostBlocks);
-  add_kernel<<<blocks, kThreads, 0, stream.handle()>>>(sum.data(), part.data(), sum.size());
-  check_launch();
+  int64_t done = 0;
+  if ((reinterpret_cast<uintptr_t>(sum.data()) | reinterpret_cast<uintptr_t>(part.data())) %
+          sizeof(float4) ==
+      0) {
+    const int64_t vectors = sum.size() / 4;
+    done = 4 * vectors;
+    if (vectors > 0) {
+      add_vectors_kernel<<<blocks_for(vectors, kThreads * kVectors), kThreads, 0,
+                           stream.handle()>>>(reinterpret_cast<float4*>(sum.data()),
+                                              reinterpret_cast<const float4*>(part.data()),
+                                              vectors);
+      check_launch();
+    }
+  }
+  if (const int64_t rest = sum.size() - done; rest > 0) {
+    add_elements_kernel<<<blocks_for(rest, kThreads), kThreads, 0, stream.handle()>>>(
+        sum.data() + done, part.data() + done, rest);
+    check_launch();
+  }
 }
 
 }  // namespace lockstep

@@ -3,13 +3,14 @@
 #include <cstdint>
 
 #include "comm/cuda/collective_words.h"
+#include "core/base/range.h"
 #include "core/device/cuda_device.h"
 
 namespace lockstep {
 
-/// The pieces of a sum through host memory that copy engines cannot do, in stream order. Counts lie
-/// in GPU memory and are raised by the kernels, so that a graph may be launched again and again;
-/// flags lie in host memory that both GPUs address.
+/// What copy engines cannot do of a sum through host memory, in stream order. Counts lie in GPU
+/// memory and are raised by the kernels, so that a graph may be launched again and again; flags lie
+/// in memory that both GPUs address.
 
 /// A collective begins or ends: for `words` to show the bucket and to add up the time. `start_ns`
 /// holds when it began.
@@ -18,6 +19,12 @@ void enqueue_end(CudaStream& stream, CollectiveWords* words, const uint64_t* sta
 
 /// What a rank has posted so far: how often, in the lower half, and a digest of what about.
 using Posted = uint64_t;
+
+/// What a post is about, in short.
+inline uint32_t subject(Range piece, int bucket) {
+  const auto place = static_cast<uint32_t>(piece.begin * 31 + piece.end);
+  return place * 31 + static_cast<uint32_t>(bucket);
+}
 
 /// What was enqueued so far is done: takes it up into `posted`, as a post about `subject`, and
 /// shows it by `flag`.

@@ -1,0 +1,48 @@
+#include "comm/cuda/collective_watch.h"
+#include "comm/cuda/gpu_transport.h"
+#include "comm/cuda/peer_all_reduce.h"
+
+namespace lockstep {
+namespace {
+
+class Peer final : public GpuTransport {
+ public:
+  Peer(Bootstrap& bootstrap, const PeerTable& peers, ControlPlane& control,
+       const CommunicatorOptions& options)
+      : watch_(control, peers, options.collective_timeout),
+        sums_(bootstrap, peers, options.window_elements, watch_.limit()) {}
+
+  CudaView<float> window() override { return sums_.window(); }
+
+  void all_reduce(CudaStream& stream, Range range, int bucket) override {
+    ready_.record(stream);
+    stream_.wait(ready_);
+    sums_.all_reduce(stream_, range, bucket);
+  }
+
+  void finish(CudaStream& stream) override {
+    summed_.record(stream_);
+    stream.wait(summed_);
+  }
+
+  void throw_if_failed() override { watch_.throw_if_failed(); }
+  double take_seconds() override { return watch_.take_busy_seconds(); }
+  std::string name() const override { return "peer"; }
+
+ private:
+  CollectiveWatch watch_;
+  PeerAllReduce sums_;
+  // Ahead of what backward still has to run: the neighbours wait.
+  CudaStream stream_{Precision::kFp32, StreamPriority::kHigh};
+  CudaEvent ready_;
+  CudaEvent summed_;
+};
+
+}  // namespace
+
+std::unique_ptr<GpuTransport> make_peer(Bootstrap& bootstrap, const PeerTable& peers,
+                                        ControlPlane& control, const CommunicatorOptions& options) {
+  return std::make_unique<Peer>(bootstrap, peers, control, options);
+}
+
+}  // namespace lockstep
