@@ -1,7 +1,8 @@
 """What a training run does when one of its ranks is killed or stopped, in each phase: the others leave in time with the
 right code, and one of them prints one line that names the rank, the step and the phase.
 
-Usage: trainer_faults.py BIN [PATTERN...]   (BIN: the folder of the programs)"""
+Usage: trainer_faults.py BIN [--transport NAME] [PATTERN...]   (BIN: the folder of the programs; --transport: on GPUs,
+shared where there are fewer than ranks)"""
 
 import glob
 import os
@@ -17,6 +18,9 @@ import time
 from group import SCALE, Group, expect, run_cases, wait_until
 
 BIN = sys.argv[1]
+GPU = sys.argv[2] == "--transport" if len(sys.argv) > 2 else False
+PATTERNS = sys.argv[4 if GPU else 2:]
+DEVICE = ["--device", "cuda", "--share-gpu", "--transport", sys.argv[3]] if GPU else ["--device", "cpu"]
 PEER_LOST, TIMEOUT = 5, 6
 PEER_TIMEOUT = 2.0  # scaled as all limits are
 SMALL = ["--n-layer", "2", "--n-head", "2", "--n-embd", "64", "--block-size", "32", "--threads", "1", "--warmup-iters",
@@ -24,8 +28,12 @@ SMALL = ["--n-layer", "2", "--n-head", "2", "--n-embd", "64", "--block-size", "3
 # Steps of half a second and more, nearly all of it in forward and backward. A step is printed at the end of its
 # optimizer, and the other rank may be a little behind or ahead.
 IN_A_STEP = "forward|backward|all-reduce|optimizer"
+# A GPU is behind its host, which tells the phase.
+WAITING = IN_A_STEP if GPU else "backward|all-reduce"
 COMPUTING = SMALL + ["--batch-size", str(int(256 / SCALE)), "--eval-interval", "0", "--no-overlap", "--log-interval",
                      "1"]
+if GPU:
+    COMPUTING += ["--n-layer", "12", "--n-embd", "1024", "--n-head", "16", "--block-size", "1024", "--batch-size", "16"]
 # The evaluation after the second step takes for ever.
 EVALUATING = SMALL + ["--global-batch-size", "12", "--eval-interval", "2", "--eval-iters", "100000", "--log-interval",
                       "1"]
@@ -35,18 +43,19 @@ SAVING = SMALL + ["--batch-size", "1", "--n-layer", "4", "--n-embd", "256", "--e
 
 
 def last_wins(flags):
-    given = dict(zip(flags[::2], flags[1::2])) if "--no-overlap" not in flags else None
-    if given is None:
-        at = flags.index("--no-overlap")
-        given = {**dict(zip(flags[:at:2], flags[1:at:2])), **dict(zip(flags[at + 1::2], flags[at + 2::2]))}
-        return ["--no-overlap"] + [word for pair in given.items() for word in pair]
-    return [word for pair in given.items() for word in pair]
+    """Each flag once: with its last value, or alone if it takes none."""
+    given = {}
+    for at, word in enumerate(flags):
+        if word.startswith("--"):
+            value = flags[at + 1:at + 2]
+            given[word] = [] if value and value[0].startswith("--") else value
+    return [word for flag, value in given.items() for word in [flag, *value]]
 
 
 class Training(Group):
     def __init__(self, ranks, flags):
         super().__init__(ranks, [os.path.join(BIN, "trainer"), "--data-dir", DATA, "--out-dir", "{dir}/out"]
-                         + last_wins(flags))
+                         + last_wins(flags + DEVICE))
 
     def wait_printed(self, text):
         self.wait_started()
@@ -117,7 +126,7 @@ def kill_in_all_reduce():
         time.sleep(0.8 * SCALE)  # for the others to come to where they wait
         start = group.kill(1)
         group.kill(2, signal.SIGCONT)
-        check_end(group, start, 1, PEER_LOST, 2.0, r"died in step \d+, (backward|all-reduce)")
+        check_end(group, start, 1, PEER_LOST, 2.0, rf"died in step \d+, ({WAITING})")
 
 
 def kill_in_evaluation(victim):
@@ -175,6 +184,8 @@ CASES = {
     "stop_in_save": stop_in_save,
     "stop_for_a_second": stop_for_a_second,
 }
+if "staged" in DEVICE:  # which serves two ranks
+    del CASES["kill_in_all_reduce"], CASES["stop_in_evaluation"]
 
 
 def make_data(folder):
@@ -189,6 +200,6 @@ def make_data(folder):
 FOLDER = tempfile.mkdtemp(prefix="lockstep-fault-data-")
 try:
     DATA = make_data(FOLDER)
-    sys.exit(run_cases(CASES, sys.argv[2:]))
+    sys.exit(run_cases(CASES, PATTERNS))
 finally:
     shutil.rmtree(FOLDER, ignore_errors=True)
