@@ -29,7 +29,7 @@ struct CommunicatorOptions {
 /// hidden = total - exposed.
 struct CommTimes {
   double total_seconds = 0;    ///< the comm thread was at work, or the stream waited
-  double exposed_seconds = 0;  ///< the stream waited in finish()
+  double exposed_seconds = 0;  ///< the stream waited in finish(); 0 where the host cannot tell
 };
 
 /// Sums over all ranks, in place, of ranges of one window: memory that is registered once for life,

@@ -126,6 +126,10 @@ class TrainingStep {
     --pending_;
     StepResult result;
     result.comm = communicator_->take_times();
+    if (waits_are_marked()) {
+      result.comm.exposed_seconds = slot.summed.seconds_since(slot.computed);
+      result.comm.total_seconds = std::max(result.comm.total_seconds, result.comm.exposed_seconds);
+    }
     const Clock::time_point now = Clock::now();
     result.seconds = std::chrono::duration<double>(now - std::max(slot.begin, collected_)).count();
     collected_ = now;
@@ -156,6 +160,8 @@ class TrainingStep {
     Graph graph;
     Event done;
     std::vector<Event> marks;  ///< see marks(); empty when nobody asks
+    Event computed;            ///< backward is, and the sums are waited for
+    Event summed;
     int64_t step = 0;
     Clock::time_point begin;
   };
@@ -217,7 +223,13 @@ class TrainingStep {
       mark();
     }
     control_->set_phase(Phase::kAllReduce);
+    if (waits_are_marked()) {
+      slot.computed.mark(stream);
+    }
     overlap_.finish(stream);
+    if (waits_are_marked()) {
+      slot.summed.mark(stream);
+    }
     mark();
     control_->set_phase(Phase::kOptimizer);
     copy_to_host(branch_.fork(stream), slot.summed_record.view().data(),
@@ -229,6 +241,9 @@ class TrainingStep {
                  replica_->optimizer().squared_gradient_norm());
     mark();
   }
+
+  /// Where the host does not wait for the sums itself, the device's clock tells how long it did.
+  bool waits_are_marked() const { return Device::kRunsBesideHost && options_.batch.world_size > 1; }
 
   float gradient_scale() const {
     return static_cast<float>(1.0 / static_cast<double>(options_.batch.micro_batches()));

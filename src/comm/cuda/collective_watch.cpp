@@ -31,15 +31,19 @@ struct CollectiveWatch::Impl {
   Impl& operator=(const Impl&) = delete;
   Impl(Impl&&) = delete;
   Impl& operator=(Impl&&) = delete;
-  ~Impl() {
+  ~Impl() { stop(); }
+
+  void stop() {
     {
       const std::lock_guard lock(mutex_);
       stopping_ = true;
     }
     wake_.notify_all();
-    thread_.join();
+    if (thread_.joinable()) {
+      thread_.join();
+    }
     end_waits();
-    cudaDeviceSynchronize();  // kernels refer to the words
+    cudaDeviceSynchronize();
   }
 
   // The GPU writes the words too: each is read and written whole, at its own time.
@@ -98,6 +102,10 @@ CollectiveWatch::CollectiveWatch(ControlPlane& control, const PeerTable& peers,
     : impl_(std::make_unique<Impl>(control, peers, timeout)) {}
 
 CollectiveWatch::~CollectiveWatch() = default;
+
+void CollectiveWatch::stop() {
+  impl_->stop();
+}
 
 WaitLimit CollectiveWatch::limit() const {
   return {impl_->words_, static_cast<uint64_t>(std::chrono::nanoseconds(impl_->timeout_).count())};

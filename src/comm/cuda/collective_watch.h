@@ -16,12 +16,15 @@ class CollectiveWatch {
  public:
   /// `timeout`: for a peer that lives but does not come. What it refers to must outlive it.
   CollectiveWatch(ControlPlane& control, const PeerTable& peers, std::chrono::milliseconds timeout);
-  /// Ends every wait, and returns when the GPU is idle.
+  /// As stop().
   ~CollectiveWatch();
   CollectiveWatch(const CollectiveWatch&) = delete;
   CollectiveWatch& operator=(const CollectiveWatch&) = delete;
   CollectiveWatch(CollectiveWatch&&) = delete;
   CollectiveWatch& operator=(CollectiveWatch&&) = delete;
+
+  /// Ends every wait, and returns when the GPU is idle: before memory goes that kernels use.
+  void stop();
 
   /// For the kernels; the address of its words is good on the host and on the GPU, for life.
   WaitLimit limit() const;

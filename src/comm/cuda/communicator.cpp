@@ -5,20 +5,45 @@
 
 #include "comm/agreement.h"
 #include "comm/cuda/gpu_transport.h"
+#include "comm/cuda/peer_plan.h"
+#include "comm/cuda/peer_probe.h"
 #include "comm/transport_select.h"
 #include "core/base/error.h"
+#include "core/base/log.h"
 
 namespace lockstep {
 namespace {
+
+/// Why ranks cannot sum over peer access; empty when they can. Collective.
+std::string peer_problem(Bootstrap& bootstrap, const PeerTable& peers) {
+  const auto elsewhere = [&](const PeerInfo& peer) { return peer.host_id != peers[0].host_id; };
+  if (std::any_of(peers.begin(), peers.end(), elsewhere)) {
+    return "the ranks are not on one host";
+  }
+  if (peers.size() > static_cast<size_t>(kMostPeerRanks)) {
+    return fmt::format("{} ranks are more than {}", peers.size(), kMostPeerRanks);
+  }
+  const PeerVerdict verdict = probe_peers(bootstrap, peers);
+  return verdict.usable ? std::string() : verdict.reason;
+}
 
 /// The fastest transport that serves all ranks, or the one that is asked for.
 std::unique_ptr<GpuTransport> make_transport(Bootstrap& bootstrap, const PeerTable& peers,
                                              ControlPlane& control,
                                              const CommunicatorOptions& options) {
-  if (options.transport == TransportChoice::kPeer) {
-    return make_peer(bootstrap, peers, control, options);
-  }
   const bool any = options.transport == TransportChoice::kAuto;
+  if (any || options.transport == TransportChoice::kPeer) {
+    const std::string problem = peer_problem(bootstrap, peers);
+    if (problem.empty()) {
+      return make_peer(bootstrap, peers, control, options);
+    }
+    if (!any) {
+      throw UsageError("--transport peer: {}; use --transport auto", problem);
+    }
+    if (bootstrap.rank() == 0) {
+      log("sums do not use peer access: {}", problem);
+    }
+  }
   if (any || options.transport == TransportChoice::kStaged) {
     if (auto staged = make_staged(bootstrap, peers, control, options)) {
       return staged;

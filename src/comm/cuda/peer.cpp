@@ -12,6 +12,12 @@ class Peer final : public GpuTransport {
       : watch_(control, peers, options.collective_timeout),
         sums_(bootstrap, peers, options.window_elements, watch_.limit()) {}
 
+  Peer(const Peer&) = delete;
+  Peer& operator=(const Peer&) = delete;
+  Peer(Peer&&) = delete;
+  Peer& operator=(Peer&&) = delete;
+  ~Peer() override { watch_.stop(); }
+
   CudaView<float> window() override { return sums_.window(); }
 
   void all_reduce(CudaStream& stream, Range range, int bucket) override {
