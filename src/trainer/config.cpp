@@ -140,6 +140,8 @@ void for_each_machine_option(Sink& sink, Config& c) {
       .greater_than(0)
       .at_most(kMostMib);
   sink.add("--overlap", &c.overlap, "Sum gradients while backward goes on");
+  sink.add("--verify-reduce", &c.verify_reduce,
+           "Sum every gradient over a second transport too and compare all bits: slow");
   sink.add("--check-interval", &c.check_interval,
            "Steps between comparisons of all ranks' parameters; 0: never")
       .at_least(0)

@@ -65,6 +65,7 @@ struct TrainConfig {
   std::string transport = "auto";
   double bucket_mb = 1.0;
   bool overlap = true;
+  bool verify_reduce = false;
   int64_t check_interval = 100;     ///< 0: never
   double peer_timeout = 10;         ///< seconds
   double collective_timeout = 120;  ///< seconds

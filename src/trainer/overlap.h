@@ -6,6 +6,7 @@
 #include "core/base/range.h"
 #include "core/model/gpt.h"
 #include "trainer/bucket_plan.h"
+#include "trainer/reduce_check.h"
 
 namespace lockstep {
 
@@ -25,10 +26,12 @@ class Overlap {
   using Stream = typename Device::Stream;
 
   /// Sums elements [0, end) of the communicator's window: gradients, and behind them the step
-  /// record, which is in the first bucket. `communicator` must outlive it.
+  /// record, which is in the first bucket. `check`, if there is one, checks every sum.
+  /// `communicator` and `check` must outlive it.
   Overlap(Communicator<Device>& communicator, Range gradients, Range record, Reduction reduction,
-          int64_t bucket_elements)
+          int64_t bucket_elements, ReduceCheck<Device>* check)
       : communicator_(&communicator),
+        check_(check),
         record_(record),
         reduction_(reduction),
         plan_(record.end,
@@ -50,17 +53,24 @@ class Overlap {
     reduce(stream, plan_.flush());
     if (reduction_ != Reduction::kNone) {
       communicator_->finish(stream);
+      if (check_ != nullptr) {
+        check_->compare(stream, communicator_->window());
+      }
     }
   }
 
  private:
   void reduce(Stream& stream, std::optional<Range> bucket) {
     if (bucket && reduction_ != Reduction::kNone) {
+      if (check_ != nullptr) {
+        check_->before(stream, communicator_->window(), *bucket, next_bucket_);
+      }
       communicator_->all_reduce(stream, *bucket, next_bucket_++);
     }
   }
 
   Communicator<Device>* communicator_;
+  ReduceCheck<Device>* check_;
   Range record_;
   Reduction reduction_;
   BucketPlan plan_;

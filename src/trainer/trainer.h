@@ -63,6 +63,7 @@ class Trainer {
   int64_t memory_bytes_;
   Communicator<Device> communicator_;
   Replica<Device> replica_;
+  std::unique_ptr<ReduceCheck<Device>> reduce_check_;  ///< with --verify-reduce
   TrainingStep<Device> training_;
   Evaluation<Device> evaluation_;
   Position position_;                            ///< behind the last step that was collected

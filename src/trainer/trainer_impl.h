@@ -4,6 +4,7 @@
 #include <cstring>
 #include <functional>
 #include <limits>
+#include <memory>
 
 #include "comm/agreement.h"
 #include "core/base/build_id.h"
@@ -30,7 +31,20 @@ inline StepOptions step_options(const Group& group, const TrainConfig& config,
           .reduction = config.overlap ? Reduction::kOverlapped : Reduction::kAfterBackward,
           .bucket_elements = config.bucket_elements(),
           .check_interval = config.check_interval,
-          .graph = config.cuda_graph};
+          .graph = config.cuda_graph && !config.verify_reduce};
+}
+
+/// With --verify-reduce and several ranks.
+template <class Device>
+std::unique_ptr<ReduceCheck<Device>> make_reduce_check(const Group& group,
+                                                       const TrainConfig& config,
+                                                       const CommunicatorOptions& options,
+                                                       const std::string& transport) {
+  if (!config.verify_reduce || group.world_size() == 1) {
+    return nullptr;
+  }
+  return std::make_unique<ReduceCheck<Device>>(group.bootstrap, group.peers, group.control, options,
+                                               transport);
 }
 
 template <class Device>
@@ -45,8 +59,10 @@ Trainer<Device>::Trainer(const Group& group, const TrainConfig& config, const Ru
       replica_(stream, plan_.model, config.adamw(), static_cast<uint64_t>(config.seed),
                std::max(plan_.batch.batch_size, plan_.evaluation.batch_size),
                communicator_.window().subview(plan_.window.gradients)),
+      reduce_check_(make_reduce_check<Device>(group, config, communicator_options(config, plan_),
+                                              communicator_.transport_name())),
       training_(replica_, communicator_, group.control, plan_.window,
-                step_options(group, config, plan_)),
+                step_options(group, config, plan_), reduce_check_.get()),
       evaluation_(replica_, communicator_, group.control, plan_.dataset.val(), plan_.evaluation,
                   plan_.window.evaluation, config.cuda_graph) {
   group_.control.set_phase(Phase::kLoad);

@@ -48,9 +48,10 @@ class TrainingStep {
   /// Steps that may be enqueued and not collected when another is enqueued.
   static constexpr int64_t kAhead = Device::kRunsBesideHost ? 1 : 0;
 
-  /// What it refers to must outlive it.
+  /// What it refers to must outlive it. With `check` every sum is checked; no graph then.
   TrainingStep(Replica<Device>& replica, Communicator<Device>& communicator, ControlPlane& control,
-               const WindowLayout& layout, const StepOptions& options)
+               const WindowLayout& layout, const StepOptions& options,
+               ReduceCheck<Device>* check = nullptr)
       : replica_(&replica),
         communicator_(&communicator),
         control_(&control),
@@ -58,7 +59,7 @@ class TrainingStep {
         record_(layout.record),
         window_(communicator.window()),
         overlap_(communicator, layout.gradients, layout.record.range(), options.reduction,
-                 options.bucket_elements),
+                 options.bucket_elements, check),
         micro_tokens_(options.batch.batch_size * replica.model().config().block_size),
         batch_(2 * options.batch.accumulation_steps * micro_tokens_),
         scalars_(1),

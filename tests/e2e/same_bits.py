@@ -22,6 +22,7 @@ def overlap_buckets_transports_threads(folder):
             "socket": ["--transport", "socket"],
             "shm": ["--transport", "shm"],
             "threads": ["--threads", "3"],
+            "verified": ["--verify-reduce"],
     }.items():
         expect_same_run(reference, folder.train(2, name, *flags))
 

@@ -66,7 +66,9 @@ def either_device_reads_the_other(folder):
 def accumulation_is_ranks(folder):
     one = train(folder, "one", "--batch-size", "2", "--gradient-accumulation-steps", "2", "--precision", "tf32")
     for name, flags in {"shared": [], "no-graph": ["--no-cuda-graph"], "after-backward": ["--no-overlap"],
-                        "socket": ["--transport", "socket"]}.items():
+                        "peer": ["--transport", "peer"], "staged": ["--transport", "staged"],
+                        "shm": ["--transport", "shm"], "socket": ["--transport", "socket"],
+                        "verified": ["--verify-reduce"]}.items():
         two = train(folder, name, "--batch-size", "2", "--precision", "tf32", "--share-gpu", *flags, ranks=2)
         expect_same_run(one, two)
 

@@ -11,6 +11,7 @@
 #include "comm/peer_table.h"
 #include "core/device/branch.h"
 #include "support/mpi_environment.h"
+#include "support/ring_inputs.h"
 #include "trainer/replica.h"
 #include "trainer/training_step.h"
 
@@ -92,6 +93,53 @@ TEST(TrainingStep, FindsABitThatOneRankLost) {
 TEST(TrainingStep, LooksOnlyWhenAsked) {
   std::string message;
   EXPECT_EQ(run_steps(0, 8, lose_a_bit, &message), ExitCode::kDone);
+}
+
+/// Sums a bucket of reals under a check, over `transport`; the last rank's sum may lose a bit.
+ExitCode sum_under_check(TransportChoice transport, bool lose_a_bit, std::string* message) {
+  Bootstrap& bootstrap = test_bootstrap();
+  const PeerTable peers = gather_peer_table(bootstrap);
+  ControlPlane control(bootstrap, peers, {});
+  try {
+    run_under(control, [&] {
+      CommunicatorOptions options;
+      options.window_elements = 50000;
+      options.transport = transport;
+      Communicator<CpuDevice> communicator(bootstrap, peers, control, options);
+      ReduceCheck<CpuDevice> check(bootstrap, peers, control, options,
+                                   communicator.transport_name());
+      const CpuView<float> window = communicator.window();
+      CpuStream stream;
+      for (int round = 0; round < 2; ++round) {
+        for (int64_t i = 0; i < window.size(); ++i) {
+          window[i] = real_at(bootstrap.rank(), i + round);
+        }
+        int bucket = 0;
+        for (const Range range : {Range{20000, 50000}, Range{0, 20000}}) {
+          check.before(stream, window, range, bucket);
+          communicator.all_reduce(stream, range, bucket++);
+        }
+        communicator.finish(stream);
+        if (lose_a_bit && round == 1 && bootstrap.rank() + 1 == bootstrap.world_size()) {
+          window[777] = std::nextafter(window[777], 0.0F);
+        }
+        check.compare(stream, window);
+      }
+    });
+  } catch (const Error& error) {
+    *message = error.what();
+    return error.code();
+  }
+  return ExitCode::kDone;
+}
+
+TEST(ReduceCheck, FindsABitOfASumThatDiffers) {
+  for (const TransportChoice transport : {TransportChoice::kShm, TransportChoice::kSocket}) {
+    std::string message;
+    EXPECT_EQ(sum_under_check(transport, false, &message), ExitCode::kDone) << message;
+    EXPECT_EQ(sum_under_check(transport, true, &message), ExitCode::kInternal);
+    EXPECT_THAT(message, testing::HasSubstr("bucket 1: element 777 of the gradients"));
+  }
 }
 
 }  // namespace
