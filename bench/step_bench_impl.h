@@ -11,6 +11,7 @@
 #include "core/model/param_table.h"
 #include "step_bench.h"
 #include "trainer/batch_plan.h"
+#include "trainer/bucket_choice.h"
 #include "trainer/device_facts.h"
 #include "trainer/replica.h"
 #include "trainer/training_step.h"
@@ -67,6 +68,7 @@ class StepBench {
         communicator_(group.bootstrap, group.peers, group.control, communicator_options()),
         replica_(stream_, model_, config.train.adamw(), 1, plan_.batch_size,
                  communicator_.window().subview(window_.gradients)),
+        bucket_elements_(chosen_bucket()),
         batch_(random_batch(plan_.batch_size * model_.block_size, model_.vocab_size,
                             static_cast<uint64_t>(group.rank()))) {}
 
@@ -136,7 +138,7 @@ class StepBench {
                                   {.batch = plan_,
                                    .rank = group_.rank(),
                                    .reduction = reduction,
-                                   .bucket_elements = config_.train.bucket_elements(),
+                                   .bucket_elements = bucket_elements_,
                                    .graph = config_.train.cuda_graph,
                                    .times = !Device::kRunsBesideHost || config_.profile});
     group_.bootstrap.barrier();
@@ -179,6 +181,15 @@ class StepBench {
     return slowest(group_.bootstrap, quantiles(std::move(values)));
   }
 
+  int64_t chosen_bucket() {
+    const int64_t asked = config_.train.bucket_elements();
+    if (asked > 0 || group_.world_size() == 1) {
+      return std::max<int64_t>(1, asked);
+    }
+    return choose_bucket_elements(
+        measure_sum_cost<Device>(group_.bootstrap, stream_, communicator_), window_.elements());
+  }
+
   Group group_;
   StepBenchConfig config_;
   BatchPlan plan_;
@@ -187,6 +198,7 @@ class StepBench {
   Stream& stream_;
   Communicator<Device> communicator_;
   Replica<Device> replica_;
+  int64_t bucket_elements_;
   HostBatch batch_;
   int64_t step_ = 0;
 };

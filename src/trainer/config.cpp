@@ -136,8 +136,9 @@ void for_each_machine_option(Sink& sink, Config& c) {
       .at_most(kMostThreads);
   sink.add("--transport", &c.transport, "How neighbours exchange gradients")
       .one_of(kTransportWords);
-  sink.add("--bucket-mb", &c.bucket_mb, "MiB of gradients that are summed in one collective")
-      .greater_than(0)
+  sink.add("--bucket-mb", &c.bucket_mb,
+           "MiB of gradients that are summed in one collective; 0: chosen by timing sums at start")
+      .at_least(0)
       .at_most(kMostMib);
   sink.add("--overlap", &c.overlap, "Sum gradients while backward goes on");
   sink.add("--verify-reduce", &c.verify_reduce,
@@ -271,7 +272,7 @@ CommunicatorOptions TrainConfig::communicator() const {
 }
 
 int64_t TrainConfig::bucket_elements() const {
-  return std::max<int64_t>(1, std::llround(bucket_mb * kElementsPerMib));
+  return bucket_mb == 0 ? 0 : std::max<int64_t>(1, std::llround(bucket_mb * kElementsPerMib));
 }
 
 void TrainConfig::validate() const {

@@ -63,7 +63,7 @@ struct TrainConfig {
   bool share_gpu = false;
   int64_t threads = 0;  ///< 0: this rank's share of the cores it may run on
   std::string transport = "auto";
-  double bucket_mb = 1.0;
+  double bucket_mb = 0;  ///< 0: measured
   bool overlap = true;
   bool verify_reduce = false;
   int64_t check_interval = 100;     ///< 0: never
@@ -81,7 +81,7 @@ struct TrainConfig {
 
   /// The step after which this start of the program ends, finished or not.
   int64_t last_step() const { return stop_at == 0 ? max_iters : stop_at; }
-  int64_t bucket_elements() const;
+  int64_t bucket_elements() const;  ///< 0: to be measured
 
   /// Checks the rules between options; the command line has checked each alone. Throws UsageError.
   void validate() const;

@@ -129,6 +129,12 @@ void print_shape(const TrainConfig& config, const RunPlan& plan) {
 
 }  // namespace
 
+void print_buckets(const SumCost& cost, int64_t elements) {
+  say(fmt::format("buckets: {:.1f} MiB, for sums of {:.1f} us and {:.2f} GB/s",
+                  static_cast<double>(elements) * sizeof(float) / (1 << 20), 1e6 * cost.seconds,
+                  1e-9 * cost.bytes_per_second));
+}
+
 void print_run(const TrainConfig& config, const RunPlan& plan, int64_t memory_bytes) {
   print_shape(config, plan);
   say(fmt::format("memory: {:.1f} MiB a rank", static_cast<double>(memory_bytes) / (1 << 20)));

@@ -6,6 +6,7 @@
 
 #include "comm/communicator.h"
 #include "core/base/clock.h"
+#include "trainer/bucket_choice.h"
 #include "trainer/config.h"
 #include "trainer/device_facts.h"
 #include "trainer/event_writer.h"
@@ -55,6 +56,9 @@ class Reporter {
 
 /// Who takes part: one line per rank on rank 0's standard output. Collective.
 void print_ranks(const Group& group, const DevicePlace& place, const std::string& transport);
+
+/// The size of buckets that was chosen, and for what cost of sums.
+void print_buckets(const SumCost& cost, int64_t elements);
 
 /// What is trained on what, in a few lines.
 void print_run(const TrainConfig& config, const RunPlan& plan, int64_t memory_bytes);

@@ -9,6 +9,7 @@
 #include "comm/agreement.h"
 #include "core/base/build_id.h"
 #include "core/base/log.h"
+#include "trainer/bucket_choice.h"
 #include "trainer/device_facts.h"
 #include "trainer/memory_plan.h"
 #include "trainer/replica_state.h"
@@ -24,12 +25,27 @@ inline CommunicatorOptions communicator_options(const TrainConfig& config, const
   return options;
 }
 
-inline StepOptions step_options(const Group& group, const TrainConfig& config,
-                                const RunPlan& plan) {
+/// The size that is asked for, or the one that suits what sums cost here.
+template <class Device>
+int64_t bucket_elements(const Group& group, const TrainConfig& config,
+                        typename Device::Stream& stream, Communicator<Device>& communicator) {
+  if (config.bucket_mb > 0 || group.world_size() == 1) {
+    return std::max<int64_t>(1, config.bucket_elements());
+  }
+  const SumCost cost = measure_sum_cost<Device>(group.bootstrap, stream, communicator);
+  const int64_t elements = choose_bucket_elements(cost, communicator.window().size());
+  if (group.is_root()) {
+    print_buckets(cost, elements);
+  }
+  return elements;
+}
+
+inline StepOptions step_options(const Group& group, const TrainConfig& config, const RunPlan& plan,
+                                int64_t bucket_elements) {
   return {.batch = plan.batch,
           .rank = group.rank(),
           .reduction = config.overlap ? Reduction::kOverlapped : Reduction::kAfterBackward,
-          .bucket_elements = config.bucket_elements(),
+          .bucket_elements = bucket_elements,
           .check_interval = config.check_interval,
           .graph = config.cuda_graph && !config.verify_reduce};
 }
@@ -62,7 +78,9 @@ Trainer<Device>::Trainer(const Group& group, const TrainConfig& config, const Ru
       reduce_check_(make_reduce_check<Device>(group, config, communicator_options(config, plan_),
                                               communicator_.transport_name())),
       training_(replica_, communicator_, group.control, plan_.window,
-                step_options(group, config, plan_), reduce_check_.get()),
+                step_options(group, config, plan_,
+                             bucket_elements<Device>(group, config, stream, communicator_)),
+                reduce_check_.get()),
       evaluation_(replica_, communicator_, group.control, plan_.dataset.val(), plan_.evaluation,
                   plan_.window.evaluation, config.cuda_graph) {
   group_.control.set_phase(Phase::kLoad);
