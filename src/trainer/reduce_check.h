@@ -1,6 +1,7 @@
 #pragma once
 
-#include <cstring>
+#include <bit>
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -21,14 +22,14 @@ class ReduceCheck {
   /// To check sums of windows of `options.window_elements` that `checked`, the transport's name,
   /// makes. Collective.
   ReduceCheck(Bootstrap& bootstrap, const PeerTable& peers, ControlPlane& control,
-              CommunicatorOptions options, std::string checked)
+              const CommunicatorOptions& options, std::string checked)
       : checked_(std::move(checked)), ring_(bootstrap, peers, control, other(options, checked_)) {}
 
   /// Takes what this rank brings to the sum of `range`, before that starts.
   void before(Stream& stream, View<Device, const float> window, Range range, int bucket) {
     copy_to_host(stream, ring_.window().subview(range).data(), window.subview(range));
     stream.synchronize();
-    sums_.push_back({range, bucket});
+    sums_.emplace_back(range, bucket);
   }
 
   /// Once the stream has passed all sums. Throws InternalError naming the first element that
@@ -58,7 +59,7 @@ class ReduceCheck {
     const CpuView<float> expected = ring_.window().subview(range);
     for (int64_t i = 0; i < range.size(); ++i) {
       const float value = summed[static_cast<size_t>(i)];
-      if (std::memcmp(&value, &expected[i], sizeof(value)) != 0) {
+      if (std::bit_cast<uint32_t>(value) != std::bit_cast<uint32_t>(expected[i])) {
         throw InternalError(
             "bucket {}: element {} of the gradients is {} summed over {} and {} over {}: one of "
             "the two cannot be trusted on this machine; name another by --transport",
