@@ -97,5 +97,6 @@ def failure_is_one_line_and_a_code(folder):
 
 
 main({"interrupt_saves": stops(signal.SIGINT), "terminate_saves": stops(signal.SIGTERM),
-      "hang_up_saves": stops(signal.SIGHUP), "ends_with_the_script": ends_with_the_script,
-      "second_interrupt_kills": second_interrupt_kills, "failure_is_one_line_and_a_code": failure_is_one_line_and_a_code})
+      "hang_up_saves": stops(signal.SIGHUP), "user_signal_saves": stops(signal.SIGUSR1),
+      "ends_with_the_script": ends_with_the_script, "second_interrupt_kills": second_interrupt_kills,
+      "failure_is_one_line_and_a_code": failure_is_one_line_and_a_code})
