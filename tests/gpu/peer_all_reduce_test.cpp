@@ -4,11 +4,11 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
+#include <algorithm>
+#include <bit>
 #include <deque>
-#include <limits>
 #include <optional>
-#include <ostream>
+#include <string>
 #include <vector>
 
 #include "comm/peer_table.h"
@@ -18,10 +18,6 @@
 #include "support/ring_inputs.h"
 
 namespace lockstep {
-
-void PrintTo(const PeerPlan& plan, std::ostream* out) {
-  *out << "algorithm " << static_cast<int>(plan.algorithm) << ", " << plan.blocks << " blocks";
-}
 
 namespace {
 
@@ -53,6 +49,7 @@ Values ring_sums(Range range, Input input) {
     std::deque<Values> published;
   };
   std::vector<Rank> ranks;
+  ranks.reserve(static_cast<size_t>(world()));
   for (int rank = 0; rank < world(); ++rank) {
     ranks.push_back(
         {ring_schedule(rank, world(), range, {}), 0, inputs_of(rank, range, input), {}});
@@ -84,7 +81,18 @@ Values ring_sums(Range range, Input input) {
   return ranks[0].values;
 }
 
-class PeerAllReduceBy : public testing::TestWithParam<PeerPlan> {
+struct Way {
+  std::string name;
+  PeerPlan plan;
+};
+
+class PeerAllReduceBy : public testing::TestWithParam<Way> {
+ public:
+  PeerAllReduceBy(const PeerAllReduceBy&) = delete;
+  PeerAllReduceBy& operator=(const PeerAllReduceBy&) = delete;
+  PeerAllReduceBy(PeerAllReduceBy&&) = delete;
+  PeerAllReduceBy& operator=(PeerAllReduceBy&&) = delete;
+
  protected:
   PeerAllReduceBy() {
     use_cuda_device(peers()[static_cast<size_t>(rank_)].local_rank % cuda_device_count());
@@ -107,7 +115,7 @@ class PeerAllReduceBy : public testing::TestWithParam<PeerPlan> {
   PeerAllReduce& communicator(uint64_t timeout_ns = 60'000'000'000) {
     if (!communicator_) {
       communicator_.emplace(test_bootstrap(), peers(), kWindow, WaitLimit{&words(), timeout_ns});
-      communicator_->force(GetParam());
+      communicator_->force(GetParam().plan);
     }
     return *communicator_;
   }
@@ -139,7 +147,7 @@ class PeerAllReduceBy : public testing::TestWithParam<PeerPlan> {
     const Values got = window(around);
     int64_t wrong = 0;
     for (size_t i = 0; i < got.size(); ++i) {
-      if (std::memcmp(&got[i], &expected[i], sizeof(float)) != 0 && ++wrong == 1) {
+      if (std::bit_cast<uint32_t>(got[i]) != std::bit_cast<uint32_t>(expected[i]) && ++wrong == 1) {
         ADD_FAILURE() << "element " << around.begin + static_cast<int64_t>(i) << " is " << got[i]
                       << " and not " << expected[i];
       }
@@ -160,10 +168,18 @@ class PeerAllReduceBy : public testing::TestWithParam<PeerPlan> {
   std::optional<PeerAllReduce> communicator_;
 };
 
-INSTANTIATE_TEST_SUITE_P(Plans, PeerAllReduceBy,
-                         testing::Values(PeerPlan{PeerAlgorithm::kPull, 1},
-                                         PeerPlan{PeerAlgorithm::kPull, 3},
-                                         PeerPlan{PeerAlgorithm::kPull, 64}));
+INSTANTIATE_TEST_SUITE_P(
+    Ways, PeerAllReduceBy,
+    testing::Values(Way{"OneShot", {PeerAlgorithm::kOneShot, 1, 4}},
+                    Way{"OneShotWide", {PeerAlgorithm::kOneShot, kMostPeerBlocks, 4}},
+                    Way{"OneShotSmallMessages", {PeerAlgorithm::kOneShot, 16, 1}},
+                    Way{"Pull", {PeerAlgorithm::kPull, 3}},
+                    Way{"PullWide", {PeerAlgorithm::kPull, kMostPeerBlocks}},
+                    Way{"Push", {PeerAlgorithm::kPush, 2}},
+                    Way{"PushWide", {PeerAlgorithm::kPush, kMostPeerBlocks}},
+                    Way{"Ring", {PeerAlgorithm::kRing, 5}},
+                    Way{"RingWide", {PeerAlgorithm::kRing, kMostPeerBlocks}}),
+    [](const auto& way) { return way.param.name; });
 
 TEST_P(PeerAllReduceBy, AddsInTheOrderOfTheRing) {
   // Twice as many sums as it takes for the counts to come round to 0.
@@ -237,6 +253,20 @@ TEST_P(PeerAllReduceBy, NamesARankThatDoesNotCome) {
   test_bootstrap().barrier();
   if (rank_ == 1) {
     EXPECT_EQ(window(range), inputs_of(rank_, range, integer_at)) << "written by who gave up";
+  }
+}
+
+TEST_P(PeerAllReduceBy, NamesARankThatSumsSomethingElse) {
+  PeerAllReduce& sums = communicator(3'000'000'000);
+  stream_->synchronize();
+  test_bootstrap().barrier();
+  sums.all_reduce(*stream_, {0, rank_ == 1 ? 200'000 : 100'000}, 7);
+  stream_->synchronize();
+  EXPECT_EQ(words().abort, 1);
+  EXPECT_EQ(words().late_bucket, 7);
+  if (world() == 2) {
+    EXPECT_EQ(words().disagrees, 1);
+    EXPECT_EQ(words().late_rank, 1 - rank_);
   }
 }
 

@@ -1,51 +1,88 @@
 #include "comm/cuda/peer_all_reduce.h"
 
+#include <cuda_runtime_api.h>
+
 #include <algorithm>
 #include <memory>
 
 #include "comm/cuda/peer_kernels.h"
 #include "core/base/error.h"
+#include "core/device/cuda_error.h"
 
 namespace lockstep {
 namespace {
 
-constexpr int64_t kAlignment = 256;
+/// Where the parts of each rank's PeerMemory begin, in bytes.
+struct Layout {
+  Layout(int ranks, int64_t window_elements)
+      : slots(aligned(sizeof(PeerWords))),
+        window(slots + slot_bytes(ranks)),
+        // Whole packs: the last one is read whole.
+        end(window + aligned(window_elements * static_cast<int64_t>(sizeof(float)))) {}
 
-constexpr int64_t aligned(int64_t bytes) {
-  return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-}
+  static int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+  static int64_t slot_bytes(int ranks) {
+    constexpr int64_t kMessageBytes = int64_t{32} * kMessagePacks * 16;
+    return int64_t{kMostPeerBlocks} * kPeerWarps * (ranks - 1) * kMessageSlots * kMessageBytes;
+  }
 
-constexpr int64_t kWindowOffset = aligned(sizeof(PeerWords));
+  int64_t slots;
+  int64_t window;
+  int64_t end;
+};
 
-// Whole packs: the last one is read whole.
-int64_t memory_bytes(int64_t window_elements) {
-  return kWindowOffset + aligned(window_elements * static_cast<int64_t>(sizeof(float)));
+/// As before the first sum.
+std::unique_ptr<PeerWords> first_words() {
+  auto words = std::make_unique<PeerWords>();
+  const auto fill = [](auto& counts) {
+    std::fill(std::begin(counts), std::end(counts), kFirstCount);
+  };
+  for (BlockFlags& block : words->blocks) {
+    fill(block.entered);
+    fill(block.left);
+    block.count = kFirstCount;
+  }
+  for (auto& block : words->channels) {
+    for (ChannelCounts& warp : block) {
+      fill(warp.sent);
+      fill(warp.received);
+      fill(warp.taken);
+    }
+  }
+  for (auto& headers : words->headers) {
+    fill(headers);
+  }
+  words->sums = kFirstCount;
+  return words;
 }
 
 }  // namespace
 
 PeerAllReduce::PeerAllReduce(Bootstrap& bootstrap, const PeerTable& peers, int64_t window_elements,
                              WaitLimit limit)
-    : window_elements_(window_elements), memory_(bootstrap, peers, memory_bytes(window_elements)) {
+    : window_elements_(window_elements),
+      memory_(bootstrap, peers, Layout(bootstrap.world_size(), window_elements).end) {
   const int ranks = bootstrap.world_size();
+  const Layout layout(ranks, window_elements);
   LOCKSTEP_CHECK(ranks >= 2 && ranks <= kMostPeerRanks, "{} ranks", ranks);
   everyone_.ranks = ranks;
   everyone_.rank = bootstrap.rank();
   everyone_.limit = limit;
   for (int rank = 0; rank < ranks; ++rank) {
-    everyone_.words[rank] = reinterpret_cast<PeerWords*>(memory_.of(rank));
-    everyone_.windows[rank] = reinterpret_cast<float*>(memory_.of(rank) + kWindowOffset);
-  }
-  const auto words = std::make_unique<PeerWords>();
-  for (BlockFlags& block : words->blocks) {
-    std::fill(std::begin(block.entered), std::end(block.entered), kFirstCount);
-    std::fill(std::begin(block.left), std::end(block.left), kFirstCount);
-    block.count = kFirstCount;
+    std::byte* memory = memory_.of(rank);
+    everyone_.words[rank] = reinterpret_cast<PeerWords*>(memory);
+    everyone_.slots[rank] = reinterpret_cast<float*>(memory + layout.slots);
+    everyone_.windows[rank] = reinterpret_cast<float*>(memory + layout.window);
   }
   CudaStream stream;
+  const std::unique_ptr<PeerWords> words = first_words();
   copy_bytes_from_host(stream, everyone_.words[everyone_.rank], words.get(), sizeof(PeerWords));
+  static_assert(kNoData == 0xffffffffU, "every byte is the same");
+  check_cuda(cudaMemsetAsync(everyone_.slots[everyone_.rank], 0xff,
+                             static_cast<size_t>(Layout::slot_bytes(ranks)), stream.handle()),
+             "emptying the slots of peer access");
   stream.synchronize();
-  bootstrap.barrier();  // nobody raises a flag that is still to be set
+  bootstrap.barrier();  // nobody writes what is still to be set
 }
 
 void PeerAllReduce::all_reduce(CudaStream& stream, Range range, int bucket) {
@@ -60,8 +97,17 @@ void PeerAllReduce::all_reduce(CudaStream& stream, Range range, int bucket) {
   const PeerPlan plan = forced_.value_or(
       plan_peer_all_reduce(sum.ranks, range.size() * static_cast<int64_t>(sizeof(float))));
   switch (plan.algorithm) {
+    case PeerAlgorithm::kOneShot:
+      launch_one_shot(stream.handle(), sum, plan.blocks, plan.message_packs);
+      return;
     case PeerAlgorithm::kPull:
       launch_pull(stream.handle(), sum, plan.blocks);
+      return;
+    case PeerAlgorithm::kPush:
+      launch_push(stream.handle(), sum, plan.blocks);
+      return;
+    case PeerAlgorithm::kRing:
+      launch_ring(stream.handle(), sum, plan.blocks);
       return;
   }
 }

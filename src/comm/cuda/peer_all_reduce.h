@@ -38,7 +38,7 @@ class PeerAllReduce {
 
   /// What all_reduce runs from here on in place of the measured choice, for benches and tests; the
   /// same on all ranks.
-  void force(std::optional<PeerPlan> plan) { forced_ = plan; }
+  void force(const PeerPlan& plan) { forced_ = plan; }
 
  private:
   int64_t window_elements_;

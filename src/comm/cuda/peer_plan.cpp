@@ -3,14 +3,55 @@
 #include <algorithm>
 
 namespace lockstep {
+namespace {
 
-PeerPlan plan_peer_all_reduce(int ranks, int64_t bytes) {
-  // Enough blocks that each thread moves a few packs at once: more of them only wait for each
-  // other.
-  constexpr int64_t kBytesPerBlock = 32 << 10;
-  const int64_t share = bytes / ranks;
-  return {PeerAlgorithm::kPull,
-          static_cast<int>(std::clamp<int64_t>(share / kBytesPerBlock, 1, kMostPeerBlocks))};
+constexpr int64_t kKi = 1 << 10;
+constexpr int64_t kMi = 1 << 20;
+
+int blocks_for(int64_t bytes, int64_t bytes_per_block, int most) {
+  return static_cast<int>(std::clamp<int64_t>(bytes / bytes_per_block, 1, most));
+}
+
+/// Two ranks send each other as much in one trip as in two, so that one trip is best for all sizes
+/// that the GPU is free for. It adds everything twice, and waits in many warps: beside other work,
+/// and for more ranks, which would send everything to everyone, only small sizes are worth it.
+PeerAlgorithm fastest(int ranks, int64_t bytes, PeerLoad load) {
+  if (bytes * (ranks - 1) <= kMi || (ranks == 2 && load == PeerLoad::kAlone)) {
+    return PeerAlgorithm::kOneShot;
+  }
+  return ranks == 2 || bytes <= 4 * kMi ? PeerAlgorithm::kPull : PeerAlgorithm::kPush;
+}
+
+}  // namespace
+
+std::optional<PeerAlgorithm> peer_algorithm(const std::string& word) {
+  const auto found = std::find(kPeerAlgorithmWords.begin(), kPeerAlgorithmWords.end(), word);
+  if (found == kPeerAlgorithmWords.begin() || found == kPeerAlgorithmWords.end()) {
+    return std::nullopt;
+  }
+  return static_cast<PeerAlgorithm>(found - kPeerAlgorithmWords.begin() - 1);
+}
+
+PeerPlan plan_peer_all_reduce(int ranks, int64_t bytes, PeerLoad load,
+                              std::optional<PeerAlgorithm> algorithm) {
+  constexpr int kMostBeside = 16;
+  const int most = load == PeerLoad::kBeside ? kMostBeside : kMostPeerBlocks;
+  PeerPlan plan;
+  plan.algorithm = algorithm.value_or(fastest(ranks, bytes, load));
+  switch (plan.algorithm) {
+    case PeerAlgorithm::kOneShot:
+      plan.blocks = blocks_for(bytes, 4 * kKi, most);
+      plan.message_packs = bytes <= kMi ? 1 : bytes <= 2 * kMi ? 2 : 4;
+      break;
+    case PeerAlgorithm::kPull:
+      plan.blocks = blocks_for(bytes, 16 * kKi, most);
+      break;
+    case PeerAlgorithm::kPush:
+    case PeerAlgorithm::kRing:
+      plan.blocks = blocks_for(bytes, 8 * kKi, most);
+      break;
+  }
+  return plan;
 }
 
 }  // namespace lockstep

@@ -1,28 +1,47 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
 
 namespace lockstep {
 
 /// How GPUs of one host sum a range over peer access. All give the same bits.
 enum class PeerAlgorithm : uint8_t {
-  kPull,  ///< each rank reads everyone's values of its share of the range, adds, and stores the sum
-          ///< at everyone: two waits, whatever the size
+  kOneShot,  ///< everyone sends its values to everyone, who adds them all: one trip
+  kPull,     ///< each rank reads everyone's values of its share, adds, and stores at everyone
+  kPush,     ///< each rank is sent everyone's values of its share, adds, and stores at everyone
+  kRing,     ///< each rank sends to its successor alone: for links between neighbours
 };
+
+/// What command lines call them: "auto", which is none of them, and theirs in their order.
+inline const std::vector<std::string> kPeerAlgorithmWords = {"auto", "one-shot", "pull", "push",
+                                                             "ring"};
+std::optional<PeerAlgorithm> peer_algorithm(const std::string& word);
 
 /// One way to run one sum; the same on all ranks.
 struct PeerPlan {
   PeerAlgorithm algorithm = PeerAlgorithm::kPull;
-  int blocks = 1;  ///< of kPeerThreads threads
+  int blocks = 1;         ///< of kPeerThreads threads
+  int message_packs = 4;  ///< one-shot: of 16 bytes a lane, 1, 2 or 4
 
   friend bool operator==(const PeerPlan&, const PeerPlan&) = default;
 };
 
 inline constexpr int kMostPeerRanks = 8;
-inline constexpr int kMostPeerBlocks = 64;
+inline constexpr int kMostPeerBlocks = 128;
 inline constexpr int kPeerThreads = 512;
 
-/// The fastest way for `bytes` on `ranks` GPUs, as measured on two H200 joined by NVLink. Pure.
-PeerPlan plan_peer_all_reduce(int ranks, int64_t bytes);
+/// What else the GPUs do while they sum.
+enum class PeerLoad : uint8_t {
+  kAlone,   ///< nothing: all multiprocessors may move data
+  kBeside,  ///< they compute: few blocks, which take little from it and somewhat longer
+};
+
+/// The fastest way for `bytes` on `ranks` GPUs, or the fastest by one algorithm, as measured on two
+/// H200 joined by NVLink. Pure.
+PeerPlan plan_peer_all_reduce(int ranks, int64_t bytes, PeerLoad load = PeerLoad::kAlone,
+                              std::optional<PeerAlgorithm> algorithm = std::nullopt);
 
 }  // namespace lockstep

@@ -13,11 +13,13 @@ constexpr int kPacks = 4;  // of a thread at a time
 
 // share: the packs that this rank sums. kRanks: as sum.ranks; 0: any. A sum of two has one order.
 template <int kRanks>
-__global__ void __launch_bounds__(kPeerThreads) pull_kernel(PeerSum sum, Range share) {
+__global__ void __launch_bounds__(kPeerThreads, 1) pull_kernel(PeerSum sum, Range share) {
   BlockFlags& own = sum.words[sum.rank]->blocks[blockIdx.x];
   const uint32_t count = own.count + 1;
-  ShownSum shown(sum);
-  if (!meet(sum, &BlockFlags::entered, count)) {
+  SumRecord record(sum);
+  record.begin();
+  record.compare();
+  if (sum.words[sum.rank]->ended != 0 || !meet(sum, &BlockFlags::entered, count)) {
     return;
   }
   const int ranks = kRanks == 0 ? sum.ranks : kRanks;
@@ -52,10 +54,13 @@ __global__ void __launch_bounds__(kPeerThreads) pull_kernel(PeerSum sum, Range s
       }
     }
   }
-  // Everyone has now read what it adds, and stored what it has added.
-  if (meet(sum, &BlockFlags::left, count) && threadIdx.x == 0) {
-    own.count = count;
-    shown.end();
+  // Until everyone has read what it adds, and stored what it has added.
+  __syncthreads();
+  if (meet(sum, &BlockFlags::left, count)) {
+    if (threadIdx.x == 0) {
+      own.count = count;
+    }
+    record.end();
   }
 }
 

@@ -9,11 +9,10 @@ namespace lockstep {
 /// Four floats: what one thread moves with one access. Packs are counted from the begin of the
 /// window; the first and the last of a range may be in it in part.
 using Pack = float4;
-inline constexpr int kPackElements = 4;
 static_assert(kSegmentElements % kPackElements == 0, "a pack lies in one segment");
 
 /// The packs that a range has a part in.
-inline Range packs_of(Range range) {
+__host__ __device__ inline Range packs_of(Range range) {
   return {range.begin / kPackElements, (range.end + kPackElements - 1) / kPackElements};
 }
 
@@ -55,47 +54,117 @@ __device__ inline int adding_rank(int64_t pack, int step, int ranks) {
                           static_cast<uint32_t>(ranks));
 }
 
-/// Block-wide: raises this block's flags at all peers to `count`, behind everything that the block
-/// has written, and waits for theirs. False when the wait was ended, for all threads alike.
-__device__ inline bool meet(const PeerSum& sum, uint32_t (BlockFlags::*flags)[kMostPeerRanks],
-                            uint32_t count) {
+/// After a wait that was ended: what this rank enqueues from here on is no sum.
+__device__ inline void give_up(const PeerSum& sum) {
+  sum.words[sum.rank]->ended = 1;
+}
+
+/// One block's flags of a kind, at all ranks.
+using Flags = uint32_t (BlockFlags::*)[kMostPeerRanks];
+
+/// Block-wide: raises this block's flags at all peers to `count` and waits for theirs. False when
+/// the wait was ended, for all threads alike.
+__device__ inline bool meet(const PeerSum& sum, Flags flags, uint32_t count) {
   const int peer = static_cast<int>(threadIdx.x);
   bool met = true;
-  __syncthreads();
   if (peer < sum.ranks && peer != sum.rank) {
     post(&(sum.words[peer]->blocks[blockIdx.x].*flags)[sum.rank], count);
     met = wait_for(&(sum.words[sum.rank]->blocks[blockIdx.x].*flags)[peer], count, sum.limit, peer,
                    sum.bucket);
+    if (!met) {
+      give_up(sum);
+    }
   }
   return __syncthreads_and(met ? 1 : 0) != 0;
 }
 
-/// Shows a sum to the host: its bucket while it runs, its time when it is done. Of the first
-/// thread of a grid; for the others it does nothing.
-class ShownSum {
+/// What one warp of a grid, the last of its first block, does for a sum beside its part of it: it
+/// tells the other ranks which sum this is and compares, and shows the host the bucket under way
+/// and the time. All threads call everything; the others do nothing.
+class SumRecord {
  public:
-  explicit __device__ ShownSum(const PeerSum& sum) : sum_(sum) {
-    if (first_thread()) {
-      start_ = nanoseconds();
-      static_cast<volatile CollectiveWords*>(sum.limit.words)->bucket = sum.bucket;
+  explicit __device__ SumRecord(const PeerSum& sum)
+      : sum_(sum),
+        mine_(blockIdx.x == 0 && threadIdx.x / 32 == blockDim.x / 32 - 1),
+        lane_(static_cast<int>(threadIdx.x % 32)) {
+    if (mine_) {
+      count_ = own().sums + 1;
     }
   }
-  /// Once block 0 has done its part: about when all have.
-  __device__ void end() {
-    if (first_thread()) {
-      volatile CollectiveWords* words = sum_.limit.words;
-      uint64_t* busy = &sum_.words[sum_.rank]->busy_ns;
-      *busy += nanoseconds() - start_;
-      words->busy_ns = *busy;
-      words->bucket = -1;
+
+  __device__ void begin() {
+    if (!mine_) {
+      return;
     }
+    if (is_peer() && own().ended == 0) {
+      volatile uint64_t* header = &sum_.words[lane_]->headers[count_ % 2][sum_.rank];
+      *header = header_of(sum_, count_);
+    }
+    if (lane_ == 0) {
+      own().start_ns = nanoseconds();
+      words()->bucket = sum_.bucket;
+    }
+  }
+
+  /// Once this rank has sent what the others wait for: waits until they have begun, and compares.
+  __device__ void compare() {
+    if (mine_ && !compared_ && is_peer()) {
+      if (!wait_for(theirs(lane_), count_, sum_.limit, lane_, sum_.bucket) || disagrees(lane_)) {
+        give_up(sum_);
+      }
+    }
+    compared_ = true;
+  }
+
+  /// At the end of a sum that went well here.
+  __device__ void end() {
+    compare();
+    if (mine_ && lane_ == 0) {
+      own().sums = count_;
+      own().busy_ns += nanoseconds() - own().start_ns;
+      words()->busy_ns = own().busy_ns;
+      words()->bucket = -1;
+    }
+  }
+
+  /// In a long wait: whether `peer` is known to be at another sum. The host then knows it too.
+  __device__ bool disagrees(int peer) const {
+    if (!mine_) {
+      return false;
+    }
+    const uint64_t header = seen(theirs(peer));
+    if (static_cast<uint32_t>(header) != count_ || header == header_of(sum_, count_) ||
+        words()->abort != 0) {
+      return false;
+    }
+    words()->late_rank = peer;
+    words()->late_bucket = sum_.bucket;
+    words()->disagrees = 1;
+    __threadfence_system();
+    words()->abort = 1;
+    return true;
   }
 
  private:
-  static __device__ bool first_thread() { return blockIdx.x == 0 && threadIdx.x == 0; }
+  __device__ bool is_peer() const { return lane_ < sum_.ranks && lane_ != sum_.rank; }
+  __device__ PeerWords& own() const { return *sum_.words[sum_.rank]; }
+  __device__ const uint64_t* theirs(int peer) const { return &own().headers[count_ % 2][peer]; }
+  __device__ volatile CollectiveWords* words() const { return sum_.limit.words; }
+
+  /// The count in the lower half, as wait_for takes it, and a digest of what is summed.
+  static __device__ uint64_t header_of(const PeerSum& sum, uint32_t count) {
+    const auto begin = static_cast<uint64_t>(sum.range.begin);
+    const auto end = static_cast<uint64_t>(sum.range.end);
+    const uint64_t digest =
+        ((begin * 31 + end) * 31 + static_cast<uint32_t>(sum.bucket)) * 0x9e3779b97f4a7c15U;
+    return (digest & 0xffffffff00000000U) | count;
+  }
 
   const PeerSum& sum_;
-  uint64_t start_ = 0;
+  bool mine_;
+  int lane_;
+  bool compared_ = false;
+  uint32_t count_ = 0;
 };
 
 }  // namespace lockstep

@@ -8,6 +8,9 @@
 
 namespace lockstep {
 
+/// Floats that one thread moves with one access. Packs are counted from the begin of the window.
+inline constexpr int kPackElements = 4;
+
 /// Counts begin shortly before they come round to 0, so that every run shows that they may.
 inline constexpr uint32_t kFirstCount = 0U - 8U;
 
@@ -19,15 +22,36 @@ struct alignas(128) BlockFlags {
   uint32_t count;                    ///< own: sums that this block has done
 };
 
-/// The begin of each rank's PeerMemory; the window follows at kWindowOffset.
+/// The state of one warp's channels (peer_channel.cuh).
+struct alignas(128) ChannelCounts {
+  uint32_t sent[kMostPeerRanks];      ///< own: messages to each peer
+  uint32_t received[kMostPeerRanks];  ///< own: messages from each peer
+  uint32_t taken[kMostPeerRanks];     ///< raised by the peers: this rank's messages they have taken
+};
+inline constexpr int kPeerWarps = kPeerThreads / 32;
+inline constexpr int kMessagePacks = 4;  ///< of 16 bytes, of each lane, at most
+inline constexpr int kMessageSlots = 4;  ///< of each channel, in the receiver's memory
+
+/// What a word of a slot holds that waits for data: a NaN that no arithmetic produces, and for
+/// which senders write another one.
+inline constexpr uint32_t kNoData = 0xffffffffU;
+
+/// The begin of each rank's PeerMemory; its slots and window follow.
 struct PeerWords {
   BlockFlags blocks[kMostPeerBlocks];
-  uint64_t busy_ns;  ///< own: as CollectiveWords, which shows it to the host
+  ChannelCounts channels[kMostPeerBlocks][kPeerWarps];
+  /// By the peers, in turn: which sum they are at, and of what.
+  uint64_t headers[2][kMostPeerRanks];
+  uint32_t sums;      ///< own: done so far
+  uint32_t ended;     ///< own: not 0 once a wait was ended: no sum is told of any more
+  uint64_t start_ns;  ///< own: of the sum under way
+  uint64_t busy_ns;   ///< own: as CollectiveWords, which shows it to the host
 };
 
 /// What a kernel of a sum knows, by value.
 struct PeerSum {
   PeerWords* words[kMostPeerRanks];  ///< by rank, where this process sees them
+  float* slots[kMostPeerRanks];      ///< by rank: of the channels to it
   float* windows[kMostPeerRanks];    ///< by rank
   int ranks;
   int rank;

@@ -55,8 +55,8 @@ __device__ inline bool must_end(const WaitLimit& limit, uint64_t start, int rank
 /// the time is over: the collective must then be left without touching memory of others. `rank` and
 /// `bucket` say whom the wait is for. One thread.
 template <class Flag>
-__device__ bool wait_for(const Flag* flag, uint32_t value, const WaitLimit& limit, int rank,
-                         int bucket) {
+__device__ __forceinline__ bool wait_for(const Flag* flag, uint32_t value, const WaitLimit& limit,
+                                         int rank, int bucket) {
   constexpr int kTurns = 256;  // between looks at the host's memory: about 100 microseconds
   const uint64_t start = nanoseconds();
   while (true) {

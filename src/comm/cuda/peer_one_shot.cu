@@ -1,0 +1,69 @@
+// The sum that everyone computes of everyone's values: one trip over the link.
+
+#include <cuda_runtime.h>
+
+#include "comm/cuda/peer_kernels.h"
+#include "comm/cuda/peer_messages.cuh"
+#include "core/device/cuda_error.h"
+
+namespace lockstep {
+namespace {
+
+template <int kRanks, int kPacks>
+__global__ void __launch_bounds__(kPeerThreads, 1) one_shot_kernel(PeerSum sum) {
+  const int ranks = kRanks == 0 ? sum.ranks : kRanks;
+  float* window = sum.windows[sum.rank];
+  const Range messages = Message<kPacks>::all_of(sum.range);
+  int64_t index = messages.begin + Message<kPacks>::warp();
+  Pack own[kPacks];
+  Message<kPacks>(index, sum.range).load(window, own);  // ahead of what has to wait for counts
+  SumRecord record(sum);
+  record.begin();
+  WarpChannels channels(sum, record);
+  while (index < messages.end) {
+    const Message<kPacks> message(index, sum.range);
+#pragma unroll(kRanks == 0 ? 1 : kRanks)
+    for (int step = 1; step < ranks; ++step) {
+      if (!channels.send((sum.rank + step) % ranks, message, own)) {
+        return;
+      }
+    }
+    record.compare();
+    index += Message<kPacks>::warps();
+    Pack next[kPacks];
+    Message<kPacks>(index, sum.range).load(window, next);
+    Pack total[kPacks];
+    if (!add_received<kRanks>(channels, message, sum.rank, ranks, own, total,
+                              index < messages.end)) {
+      return;
+    }
+    message.store(window, total);
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      own[i] = next[i];
+    }
+  }
+  channels.save();
+  record.end();
+}
+
+template <int kPacks>
+void launch(CUstream_st* stream, const PeerSum& sum, int blocks) {
+  const auto kernel = sum.ranks == 2 ? one_shot_kernel<2, kPacks> : one_shot_kernel<0, kPacks>;
+  kernel<<<static_cast<unsigned>(blocks), kPeerThreads, 0, stream>>>(sum);
+}
+
+}  // namespace
+
+void launch_one_shot(CUstream_st* stream, const PeerSum& sum, int blocks, int message_packs) {
+  if (message_packs == 1) {
+    launch<1>(stream, sum, blocks);
+  } else if (message_packs == 2) {
+    launch<2>(stream, sum, blocks);
+  } else {
+    launch<kMessagePacks>(stream, sum, blocks);
+  }
+  check_cuda(cudaGetLastError(), "enqueueing an all-reduce over peer access");
+}
+
+}  // namespace lockstep
