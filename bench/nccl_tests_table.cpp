@@ -79,10 +79,10 @@ std::string table_preamble(const TableOptions& options, const PeerTable& peers,
   const bool factor = options.step_factor > 1;
   text += fmt::format(
       "# nThread 1 nGpus 1 minBytes {} maxBytes {} step: {}({}) warmup iters: {} iters: {} agg "
-      "iters: 1 validation: {} graph: 0 unalign: 0\n",
+      "iters: 1 validation: {} graph: {} unalign: 0\n",
       options.min_bytes, options.max_bytes, factor ? options.step_factor : options.step_bytes,
       factor ? "factor" : "bytes", options.warmup_iterations, options.iterations,
-      options.check ? 1 : 0);
+      options.check ? 1 : 0, options.graph_launches);
   if (options.blocking) {
     text += "# Blocking Enabled: wait for completion and barrier after each collective \n";
   }

@@ -18,6 +18,7 @@ struct TableOptions {
   int64_t step_factor = 0;  ///< used instead of step_bytes when above 1
   int64_t warmup_iterations = 0;
   int64_t iterations = 0;
+  int64_t graph_launches = 0;  ///< 0: no graph
   bool check = true;
   bool blocking = false;
   bool per_iteration = false;

@@ -15,6 +15,7 @@ enum class ExitCode : int {
   kNonFinite = 8,      ///< the loss or a gradient became NaN or infinite
   kRanksDisagree = 9,  ///< ranks differ in configuration, data, build or parameters
   kUnsupported = 10,   ///< a device or feature is not in this build or on this machine
+  kTooSlow = 11,       ///< a bench measured less than it was told to ask for
   kInterrupted = 75,   ///< stopped by a signal after saving a checkpoint; run again with --resume
 };
 
