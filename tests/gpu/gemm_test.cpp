@@ -1,11 +1,14 @@
 // The model's matrix product on the GPU against double precision: every plan, every feature.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "core/base/error.h"
@@ -36,7 +39,7 @@ std::vector<GemmPlan> every_plan(const Gemm<CudaDevice>& problem, const CudaStre
        kernels_for(query_of(problem), stream.precision(), stream.facts())) {
     for (const int64_t slices : {int64_t{1}, int64_t{2}, std::max<int64_t>(problem.k / 32, 1)}) {
       all.push_back(sliced_plan(kernel, problem.k, slices));
-      if (kernel_facts(kernel).k_major_only) {
+      if (kernel_facts(kernel).of_parts) {
         all.push_back(all.back());
         all.back().part_m = kernel_facts(kernel).tile_m;
         if (problem.k > 32) {
@@ -219,6 +222,88 @@ TEST_F(GpuGemm, NeedsNoAlignment) {
   for (const Transpose trans_a : kBoth) {
     for (const Transpose trans_b : kBoth) {
       check(with_features(operands({128, 128, 64}, trans_a, trans_b), 125), 1);
+    }
+  }
+}
+
+// Sums of positive products, which everything that is cut off makes smaller: what is left of the
+// error when it does not average out.
+TEST_F(GpuGemm, SinglePrecisionHasNoBias) {
+  GemmOperands in = operands({128, 128, 4096}, Transpose::kNo, Transpose::kYes);
+  for (std::vector<float>* const factor : {&in.a, &in.b}) {
+    for (float& value : *factor) {
+      value = std::abs(value);
+    }
+  }
+  const std::vector<double> reference = naive::gemm_product<double>(in);
+  CudaStream stream;
+  OnGpu gpu(stream, in, 0);
+  for (const GemmPlan& plan : every_plan(gpu.problem(), stream)) {
+    SCOPED_TRACE(case_name(in, plan, Precision::kFp32));
+    const Outcome outcome = gpu.run(plan);
+    double off = 0;
+    double sum = 0;
+    for (size_t i = 0; i < reference.size(); ++i) {
+      off += outcome.c[i] - reference[i];
+      sum += reference[i];
+    }
+    EXPECT_LE(std::abs(off / sum), 0x1p-22);
+  }
+}
+
+// Where `special` is a factor, the row or the column is not finite; everything else is as ever.
+void check_not_finite(float special) {
+  for (const bool in_a : {true, false}) {
+    GemmOperands in = operands({132, 72, 96}, Transpose::kNo, Transpose::kYes);
+    const std::vector<double> reference = naive::gemm_product<double>(in);
+    const double bound = error_bounds(in, reference).fp32;
+    (in_a ? in.a : in.b)[static_cast<size_t>(5 * in.k + 7)] = special;
+    CudaStream stream;
+    OnGpu gpu(stream, in, 0);
+    for (const GemmPlan& plan : every_plan(gpu.problem(), stream)) {
+      SCOPED_TRACE(case_name(in, plan, Precision::kFp32) + (in_a ? ", in a " : ", in b ") +
+                   std::to_string(special));
+      Outcome outcome = gpu.run(plan);
+      int64_t finite = 0;
+      for (int64_t other = 0; other < (in_a ? in.n : in.m); ++other) {
+        const auto at = static_cast<size_t>(in_a ? 5 * in.n + other : other * in.n + 5);
+        finite += std::isfinite(outcome.c[at]) ? 1 : 0;
+        outcome.c[at] = static_cast<float>(reference[at]);
+      }
+      EXPECT_EQ(finite, 0);
+      EXPECT_LE(error(outcome.c, reference), bound);
+    }
+  }
+}
+
+TEST_F(GpuGemm, WhatIsNotFiniteShowsInSinglePrecision) {
+  for (const float special :
+       {HUGE_VALF, -HUGE_VALF, std::nanf(""), -std::nanf(""), std::bit_cast<float>(0x7FFFFFFFU)}) {
+    check_not_finite(special);
+  }
+}
+
+// Factors and products far from one, and factors whose lower part cannot be held in full: 2^-136 is
+// the least that a TF32 value resolves.
+TEST_F(GpuGemm, SinglePrecisionOfSmallAndLargeFactors) {
+  for (const auto& [scale_a, scale_b, more] :
+       {std::tuple{0x1p-100F, 0x1p90F, 0.0}, std::tuple{0x1p100F, 0x1p-110F, 0.0},
+        std::tuple{0x1p-60F, 0x1p-60F, 0.0}, std::tuple{0x1p-124F, 0x1p10F, 0x1p-12}}) {
+    GemmOperands in = operands({132, 72, 96}, Transpose::kNo, Transpose::kYes);
+    for (float& value : in.a) {
+      value *= scale_a;
+    }
+    for (float& value : in.b) {
+      value *= scale_b;
+    }
+    const std::vector<double> reference = naive::gemm_product<double>(in);
+    const double bound = error_bounds(in, reference).fp32 + more;
+    CudaStream stream;
+    OnGpu gpu(stream, in, 0);
+    for (const GemmPlan& plan : every_plan(gpu.problem(), stream)) {
+      SCOPED_TRACE(case_name(in, plan, Precision::kFp32) + ", scales " + std::to_string(scale_a) +
+                   " and " + std::to_string(scale_b));
+      EXPECT_LE(error(gpu.run(plan).c, reference), bound);
     }
   }
 }

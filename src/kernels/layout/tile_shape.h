@@ -41,15 +41,23 @@ using MmaTile64x64 = TileShape<64, 64, 32, 3, 2, 2, 4>;
 
 /// Tiles for wgmma, where there is no second operand of a warp: two warpgroups of 64 rows each. As
 /// many stages as fit, since all that hides the latency of memory is how many are on their way.
-template <int kBlockN_, int kStages_, int kResident_>
+template <int kBlockN_, int kStages_, int kResident_, bool kSplit_>
 struct WgmmaTile {
   static constexpr int kBlockM = 128;
   static constexpr int kBlockN = kBlockN_;
   static constexpr int kStages = kStages_;
   static constexpr int kResident = kResident_;
-  static constexpr int kSharedBytes = kStages * (kBlockM + kBlockN) * 32 * 4;
-  static_assert(8 * warp_sums_floats(kBlockN) * 4 <= kSharedBytes, "eight warps' sums");
+  static constexpr bool kSplit = kSplit_;
+  /// A split shape keeps b's tiles twice.
+  static constexpr int kStageFloats = (kBlockM + (kSplit ? 2 : 1) * kBlockN) * kWarpgroupDepth;
+  static constexpr int kSharedBytes = kStages * kStageFloats * 4;
+  static_assert(kMultiplyingWarps * warp_sums_floats(kBlockN) * 4 <= kSharedBytes,
+                "the warps' sums pass through the tiles' memory");
 };
+template <int kBlockN, int kStages, int kResident>
+using RoundedTile = WgmmaTile<kBlockN, kStages, kResident, false>;
+template <int kBlockN, int kStages>
+using SplitTile = WgmmaTile<kBlockN, kStages, 1, true>;
 
 /// Rung 12 and the model's large tile in fp32: 8 x 16 elements a thread, 64 x 64 a warp. The others
 /// have 8 x 8 a thread, 32 x 64 a warp.

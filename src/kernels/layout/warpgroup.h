@@ -7,6 +7,23 @@ namespace lockstep::layout {
 /// Floats of k in a tile: one row is 128 bytes, the span of the swizzle.
 inline constexpr int kWarpgroupDepth = 32;
 
+/// Offset in floats of chunk `chunk` (four k) of row `row` of a K-major tile, as the tensor memory
+/// accelerator swizzles it.
+constexpr int swizzled_chunk(int row, int chunk) {
+  return row * kWarpgroupDepth + (chunk ^ (row & 7)) * 4;
+}
+
+/// Offset in floats of (row, k) of an MN-major tile that was brought in columns of eight rows: what
+/// a warp reads at once, eight neighbouring rows at four neighbouring k, is 128 bytes in a row.
+constexpr int column_group_offset(int row, int k) {
+  return row / 8 * (8 * kWarpgroupDepth) + k * 8 + row % 8;
+}
+
+/// Two warpgroups multiply. Of a third one's four warps one has tiles brought; where factors are
+/// split, the others do that.
+inline constexpr int kMultiplyingWarps = 8;
+inline constexpr int kSplittingWarps = 3;
+
 /// A warp's 16 rows of sums, on their way to global memory: rows eight floats longer than they need
 /// to be, so that the pairs of a warp's four lanes of four rows hit 32 banks.
 constexpr int warp_sums_pitch(int columns) {

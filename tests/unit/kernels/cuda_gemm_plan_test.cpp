@@ -39,7 +39,10 @@ TEST(CudaGemmPlan, SlicesCoverTheDepthAndNoneIsEmpty) {
 }
 
 bool is_wgmma(GemmKernel kernel) {
-  return kernel_facts(kernel).k_major_only;
+  return kernel_facts(kernel).name.starts_with("wgmma");
+}
+bool is_split(GemmKernel kernel) {
+  return kernel_facts(kernel).name.starts_with("split");
 }
 
 TEST(CudaGemmPlan, AlwaysIsOneThatCan) {
@@ -78,8 +81,9 @@ TEST(CudaGemmPlan, LeavesNoMultiprocessorIdleWhereKAllowsIt) {
 
 TEST(CudaGemmPlan, TakesLargeTilesAndNoSlicesWhenThereIsEnoughWork) {
   const GemmQuery query = {8192, 8192, 8192, Transpose::kNo, Transpose::kYes};
-  EXPECT_EQ(plan_gemm(query, Precision::kFp32, gpu(132)),
+  EXPECT_EQ(plan_gemm(query, Precision::kFp32, gpu(108, 80)),
             sliced_plan(GemmKernel::kSimt128x128, 8192, 1));
+  EXPECT_TRUE(is_split(plan_gemm(query, Precision::kFp32, gpu(132)).kernel));
   EXPECT_EQ(plan_gemm(query, Precision::kTf32, gpu(108, 80)),
             sliced_plan(GemmKernel::kMma128x128, 8192, 1));
   EXPECT_TRUE(is_wgmma(plan_gemm(query, Precision::kTf32, gpu(132)).kernel));
@@ -104,26 +108,29 @@ TEST(CudaGemmPlan, TransposesOnlyWhereItPays) {
 // The weight gradients of large models on long batches, the output projection's among them.
 TEST(CudaGemmPlan, TransposesABoundedNumberOfElementsAtATime) {
   int64_t parted = 0;
-  for (const int64_t rows : {4096, 32768, 131072, 1 << 20, 1 << 27}) {
-    for (const auto& [out, in] : {std::pair<int64_t, int64_t>{384, 384},
-                                  {768, 768},
-                                  {3072, 768},
-                                  {768, 3072},
-                                  {50304, 768},
-                                  {50304, 12288}}) {
-      for (const GemmQuery& query : {GemmQuery{out, in, rows, Transpose::kYes, Transpose::kNo},
-                                     GemmQuery{rows, in, out, Transpose::kNo, Transpose::kNo},
-                                     GemmQuery{rows, out, in, Transpose::kYes, Transpose::kYes}}) {
-        const GemmPlan plan = plan_gemm(query, Precision::kTf32, gpu(132));
-        SCOPED_TRACE(std::to_string(query.m) + " x " + std::to_string(query.n) + " x " +
-                     std::to_string(query.k));
-        EXPECT_LE(transposed_elements(plan, query), kMostTransposed);
-        EXPECT_TRUE(plan.part_k % 32 == 0 && plan.part_m % kernel_facts(plan.kernel).tile_m == 0);
-        const bool cut = plan.part_m > 0 || plan.part_k > 0;
-        parted += cut ? 1 : 0;
-        GemmPlan whole = plan;
-        whole.part_m = whole.part_k = 0;
-        EXPECT_TRUE(!cut || transposed_elements(whole, query) > kMostTransposed);
+  const auto check = [&parted](const GemmQuery& query, Precision precision) {
+    const GemmPlan plan = plan_gemm(query, precision, gpu(132));
+    SCOPED_TRACE(std::to_string(query.m) + " x " + std::to_string(query.n) + " x " +
+                 std::to_string(query.k));
+    EXPECT_LE(transposed_elements(plan, query), kMostTransposed);
+    EXPECT_TRUE(plan.part_k % 32 == 0 && plan.part_m % kernel_facts(plan.kernel).tile_m == 0);
+    const bool cut = plan.part_m > 0 || plan.part_k > 0;
+    parted += cut ? 1 : 0;
+    GemmPlan whole = plan;
+    whole.part_m = whole.part_k = 0;
+    EXPECT_TRUE(!cut || transposed_elements(whole, query) > kMostTransposed);
+  };
+  for (const Precision precision : kPrecisions) {
+    for (const int64_t rows : {4096, 32768, 131072, 1 << 20, 1 << 27}) {
+      for (const auto& [out, in] : {std::pair<int64_t, int64_t>{384, 384},
+                                    {768, 768},
+                                    {3072, 768},
+                                    {768, 3072},
+                                    {50304, 768},
+                                    {50304, 12288}}) {
+        check({out, in, rows, Transpose::kYes, Transpose::kNo}, precision);
+        check({rows, in, out, Transpose::kNo, Transpose::kNo}, precision);
+        check({rows, out, in, Transpose::kYes, Transpose::kYes}, precision);
       }
     }
   }
@@ -138,6 +145,32 @@ TEST(CudaGemmPlan, PartsTakeLittleLongerThanTheWhole) {
   const double whole =
       plan_microseconds(sliced_plan(GemmKernel::kWgmma128x256, head.k, 1), head, gpu(132));
   EXPECT_LT(plan_microseconds(plan, head, gpu(132)), 1.05 * whole);
+}
+
+// On Hopper only, and not where filling the pipeline would take longer than the product.
+TEST(CudaGemmPlan, SplitsFactorsOfSinglePrecisionWhereItPays) {
+  const auto forward = [](int64_t rows, int64_t out, int64_t in, const CudaFacts& facts) {
+    return plan_gemm({rows, out, in, Transpose::kNo, Transpose::kYes}, Precision::kFp32, facts)
+        .kernel;
+  };
+  EXPECT_TRUE(is_split(forward(4096, 1536, 384, gpu(132))));
+  EXPECT_FALSE(is_split(forward(4096, 1536, 384, gpu(142, 89))));
+  EXPECT_FALSE(is_split(forward(64, 64, 8, gpu(132))));
+}
+
+TEST(CudaGemmPlan, CopiesOnlyWhatAKernelCannotReadAsItLies) {
+  const auto copies = [](GemmKernel kernel, int64_t m, Transpose trans_a, Transpose trans_b) {
+    const TransposedCopies copied = transposed_copies(kernel, {m, 64, 64, trans_a, trans_b});
+    return std::pair(copied.a, copied.b);
+  };
+  using Copies = std::pair<bool, bool>;
+  constexpr Transpose no = Transpose::kNo;
+  constexpr Transpose yes = Transpose::kYes;
+  EXPECT_EQ(copies(GemmKernel::kMma64x64, 64, yes, no), Copies(false, false));
+  EXPECT_EQ(copies(GemmKernel::kWgmma128x64, 64, no, yes), Copies(false, false));
+  EXPECT_EQ(copies(GemmKernel::kWgmma128x64, 64, yes, no), Copies(true, true));
+  EXPECT_EQ(copies(GemmKernel::kSplit128x96, 64, yes, no), Copies(false, true));
+  EXPECT_EQ(copies(GemmKernel::kSplit128x96, 68, yes, yes), Copies(true, false));
 }
 
 TEST(CudaGemmPlan, UnalignedRowsHaveKernelsOfTheirOwn) {

@@ -243,6 +243,30 @@ TEST(BankConflicts, ComeBackWithTheKeyOfTheOtherAxis) {
   }
 }
 
+// What a warp reads of wgmma's tiles to hold rows of them in registers.
+TEST(BankConflicts, OfRowsOfWarpgroupTilesAreNone) {
+  std::array<int, 32> offsets{};
+  for (int chunk = 0; chunk < kWarpgroupDepth / 4; ++chunk) {
+    for (int lane = 0; lane < 32; ++lane) {  // eight rows a matrix, chunk by chunk
+      offsets[static_cast<size_t>(lane)] = swizzled_chunk(lane % 8, (chunk + lane / 8) % 8);
+    }
+    EXPECT_EQ(bank_passes(offsets, 4), 1) << chunk;
+  }
+  for (int k = 0; k < kWarpgroupDepth; k += 4) {
+    for (int lane = 0; lane < 32; ++lane) {
+      offsets[static_cast<size_t>(lane)] = column_group_offset(lane / 4, k + lane % 4);
+    }
+    EXPECT_EQ(bank_passes(offsets, 1), 1) << k;
+  }
+}
+
+TEST(WarpgroupTile, EveryElementHasOnePlace) {
+  constexpr int rows = 128;
+  const auto swizzled = [](int row, int k) { return swizzled_chunk(row, k / 4) + k % 4; };
+  staged(rows, kWarpgroupDepth, swizzled);
+  staged(rows, kWarpgroupDepth, column_group_offset);
+}
+
 // Every tile once, and neighbours in time in one band of rows.
 TEST(TileOrder, VisitsEveryTileOnceBandByBand) {
   for (const int tiles_m : {1, 7, 8, 9, 32}) {

@@ -95,6 +95,10 @@ GemmLauncher launcher_of(GemmKernel kernel, bool aligned) {
       return &launch_wgmma_128x96;
     case GemmKernel::kWgmma128x64:
       return &launch_wgmma_128x64;
+    case GemmKernel::kSplit128x128:
+      return &launch_split_128x128;
+    case GemmKernel::kSplit128x96:
+      return &launch_split_128x96;
   }
   throw InternalError("a kernel of {}", static_cast<int>(kernel));
 }
@@ -118,8 +122,8 @@ CudaView<T> rows_of(CudaView<T> matrix, Range rows, int64_t columns) {
   return matrix.empty() ? matrix : matrix.subview({rows.begin * columns, rows.end * columns});
 }
 
-/// An operand, or a part of it, as a K-major kernel reads it.
-struct KMajor {
+/// An operand, or a part of it, as a kernel reads it.
+struct Pitched {
   CudaView<const float> data;
   int64_t pitch;  ///< elements from row to row
 };
@@ -131,17 +135,17 @@ class PlannedGemm {
       : stream_(stream),
         problem_(problem),
         plan_(plan),
-        k_major_only_(kernel_facts(plan.kernel).k_major_only),
+        copies_(transposed_copies(plan.kernel, query_of(problem))),
         rows_(plan.part_m > 0 ? plan.part_m : problem.m),
         depth_(plan.part_k > 0 ? plan.part_k : problem.k),
         depths_(depth_ > 0 ? ceil_div(problem.k, depth_) : 1) {
-    LOCKSTEP_CHECK(k_major_only_ || (rows_ >= problem.m && depths_ == 1), "parts of {} x {} by {}",
-                   rows_, depth_, kernel_facts(plan.kernel).name);
+    LOCKSTEP_CHECK(kernel_facts(plan.kernel).of_parts || (rows_ >= problem.m && depths_ == 1),
+                   "parts of {} x {} by {}", rows_, depth_, kernel_facts(plan.kernel).name);
     // Each part starts at a multiple of 16 bytes: with aligned rows its size is a multiple of four.
     const int64_t sums = depths_ > 1 ? depths_ * problem.m * problem.n : 0;
     const int64_t partials = finishes_at_once() ? 0 : (plan.slices * rows_ * problem.n + 3) / 4 * 4;
-    const int64_t a = copies_a() ? rows_ * depth_ : 0;
-    const int64_t b = copies_b() ? depth_ * problem.n : 0;
+    const int64_t a = copies_.a ? rows_ * depth_ : 0;
+    const int64_t b = copies_.b ? depth_ * problem.n : 0;
     CudaView<float> rest = stream.scratch<float>(sums + partials + a + b);
     const auto take = [&rest](int64_t size) {
       const CudaView<float> taken = rest.subview({0, size});
@@ -157,7 +161,7 @@ class PlannedGemm {
   void run() const {
     for (int64_t part = 0; part < depths_; ++part) {
       const Range depth = {part * depth_, std::min((part + 1) * depth_, problem_.k)};
-      const KMajor b = b_of(depth);
+      const Pitched b = b_of(depth);
       for (int64_t row = 0; row < problem_.m; row += rows_) {
         const Range rows = {row, std::min(row + rows_, problem_.m)};
         multiply(part_of(part, rows, depth), a_of(rows, depth), b);
@@ -169,9 +173,6 @@ class PlannedGemm {
   }
 
  private:
-  bool copies_a() const { return k_major_only_ && problem_.trans_a == Transpose::kYes; }
-  bool copies_b() const { return k_major_only_ && problem_.trans_b == Transpose::kNo; }
-
   // Whether a part's kernel leaves nothing to be done to what it computes.
   bool finishes_at_once() const {
     const unsigned features = depths_ > 1 ? kPlain : features_of(problem_);
@@ -193,21 +194,27 @@ class PlannedGemm {
     return result;
   }
 
-  KMajor a_of(Range rows, Range depth) const {
-    if (!copies_a()) {
-      return {part_from(problem_.a, rows.begin * problem_.k + depth.begin), problem_.k};
+  Pitched a_of(Range rows, Range depth) const {
+    const bool m_major = problem_.trans_a == Transpose::kYes;
+    const int64_t pitch = m_major ? problem_.m : problem_.k;
+    const CudaView<const float> from = part_from(
+        problem_.a, m_major ? depth.begin * pitch + rows.begin : rows.begin * pitch + depth.begin);
+    if (!copies_.a) {
+      return {from, pitch};
     }
-    const CudaView<const float> from = part_from(problem_.a, depth.begin * problem_.m + rows.begin);
-    transpose_matrix(stream_, a_.data(), from.data(), depth.size(), rows.size(), problem_.m);
+    transpose_matrix(stream_, a_.data(), from.data(), depth.size(), rows.size(), pitch);
     return {a_, depth.size()};
   }
 
-  KMajor b_of(Range depth) const {
-    if (!copies_b()) {
-      return {part_from(problem_.b, depth.begin), problem_.k};
+  Pitched b_of(Range depth) const {
+    const bool n_major = problem_.trans_b == Transpose::kNo;
+    const int64_t pitch = n_major ? problem_.n : problem_.k;
+    const CudaView<const float> from =
+        part_from(problem_.b, n_major ? depth.begin * pitch : depth.begin);
+    if (!copies_.b) {
+      return {from, pitch};
     }
-    const CudaView<const float> from = part_from(problem_.b, depth.begin * problem_.n);
-    transpose_matrix(stream_, b_.data(), from.data(), depth.size(), problem_.n, problem_.n);
+    transpose_matrix(stream_, b_.data(), from.data(), depth.size(), problem_.n, pitch);
     return {b_, depth.size()};
   }
 
@@ -215,9 +222,11 @@ class PlannedGemm {
     return operand.subview({begin, operand.size()});
   }
 
-  void multiply(Gemm<CudaDevice> part, const KMajor& a, const KMajor& b) const {
+  void multiply(Gemm<CudaDevice> part, const Pitched& a, const Pitched& b) const {
     part.a = a.data;
     part.b = b.data;
+    part.trans_a = copies_.a ? Transpose::kNo : problem_.trans_a;
+    part.trans_b = copies_.b ? Transpose::kYes : problem_.trans_b;
     GemmLaunch launch = {.problem = part,
                          .plan = sliced_plan(plan_.kernel, part.k, plan_.slices),
                          .a_pitch = a.pitch,
@@ -237,7 +246,7 @@ class PlannedGemm {
   CudaStream& stream_;
   const Gemm<CudaDevice>& problem_;
   const GemmPlan& plan_;
-  bool k_major_only_;
+  TransposedCopies copies_;
   int64_t rows_;              // of a part
   int64_t depth_;             // of a part
   int64_t depths_;            // parts of k

@@ -13,8 +13,8 @@ struct GemmLaunch {
   GemmPlan plan;
   unsigned features = 0;
   float* partials = nullptr;  ///< null: into problem.c
-  int64_t a_pitch = 0;        ///< elements from row to row of the operands, where the kernel reads
-  int64_t b_pitch = 0;        ///< K-major ones only
+  int64_t a_pitch = 0;        ///< elements from row to row of the operands, for kernels that can
+  int64_t b_pitch = 0;        ///< compute a part of a product
 };
 
 using GemmLauncher = void (*)(CudaStream& stream, const GemmLaunch& launch);
@@ -29,13 +29,15 @@ void launch_simt_64x64(CudaStream& stream, const GemmLaunch& launch);
 /// For operands of any alignment; no features.
 void launch_mma_unaligned(CudaStream& stream, const GemmLaunch& launch);
 void launch_simt_unaligned(CudaStream& stream, const GemmLaunch& launch);
-/// Rows are aligned, and a is (m, k), b (n, k), whatever the problem's transposes say: they only
-/// tell which features are fused.
+/// Rows are aligned, and the transposes are those of transposed_copies' copies: a is (m, k), b
+/// (n, k), but for a of the split kernels.
 void launch_wgmma_128x256(CudaStream& stream, const GemmLaunch& launch);
 void launch_wgmma_128x192(CudaStream& stream, const GemmLaunch& launch);
 void launch_wgmma_128x128(CudaStream& stream, const GemmLaunch& launch);
 void launch_wgmma_128x96(CudaStream& stream, const GemmLaunch& launch);
 void launch_wgmma_128x64(CudaStream& stream, const GemmLaunch& launch);
+void launch_split_128x128(CudaStream& stream, const GemmLaunch& launch);
+void launch_split_128x96(CudaStream& stream, const GemmLaunch& launch);
 
 /// to (columns, rows) = from (rows, columns) transposed, of which rows are `pitch` elements apart;
 /// all multiples of four, 16-byte aligned.

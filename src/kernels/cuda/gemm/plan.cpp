@@ -14,11 +14,12 @@ constexpr int64_t kSliceCounts[] = {1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 
 // So many that the last one's idle multiprocessors are no reason to slice: blocks drift apart.
 constexpr int64_t kManyWaves = 4;
 
-constexpr std::array kSimt = {GemmKernel::kSimt128x128, GemmKernel::kSimt128x64,
-                              GemmKernel::kSimt64x64};
+// The portable ones first: they serve GPUs that have no wgmma.
+constexpr std::array kSinglePrecision = {GemmKernel::kSimt128x128, GemmKernel::kSimt128x64,
+                                         GemmKernel::kSimt64x64, GemmKernel::kSplit128x128,
+                                         GemmKernel::kSplit128x96};
 constexpr std::array kSimtUnaligned = {GemmKernel::kSimt64x64};
 constexpr std::array kMmaUnaligned = {GemmKernel::kMma64x64};
-// The portable ones first: they serve GPUs that have no wgmma.
 constexpr std::array kTensorCores = {GemmKernel::kMma128x128,   GemmKernel::kMma128x64,
                                      GemmKernel::kMma64x64,     GemmKernel::kWgmma128x256,
                                      GemmKernel::kWgmma128x192, GemmKernel::kWgmma128x128,
@@ -72,16 +73,12 @@ KernelSpeed speed_of(GemmKernel kernel) {
       return {2, false, 1.489, 0.391, 165, 1.19, 0, 3.18, 0.686};
     case GemmKernel::kWgmma128x64:
       return {2, false, 1.229, 0.540, 129, 0.701, 0, 7.31, 4.33};
+    case GemmKernel::kSplit128x128:
+      return {1, false, 0.480, 0, 108, 0.9, 0, 3.35, 0.5};
+    case GemmKernel::kSplit128x96:
+      return {1, false, 0.485, 0, 127, 1.15, 0, 3.35, 0.5};
   }
   throw InternalError("a kernel of {}", static_cast<int>(kernel));
-}
-
-// The operands that a kernel needs copies of.
-bool copies_a(GemmKernel kernel, const GemmQuery& query) {
-  return kernel_facts(kernel).k_major_only && query.trans_a == Transpose::kYes;
-}
-bool copies_b(GemmKernel kernel, const GemmQuery& query) {
-  return kernel_facts(kernel).k_major_only && query.trans_b == Transpose::kNo;
 }
 
 // The largest of a plan's parts, as a product of its own.
@@ -97,8 +94,9 @@ GemmQuery part_query(const GemmPlan& plan, const GemmQuery& query) {
 GemmPlan parted_plan(GemmKernel kernel, const GemmQuery& query, int64_t more) {
   constexpr int64_t kFewestRows = 2048;  // of c, for a part
   GemmPlan plan = {.kernel = kernel};
-  const int64_t a_rows = copies_a(kernel, query) ? query.m : 0;
-  const int64_t b_rows = copies_b(kernel, query) ? query.n : 0;
+  const TransposedCopies copies = transposed_copies(kernel, query);
+  const int64_t a_rows = copies.a ? query.m : 0;
+  const int64_t b_rows = copies.b ? query.n : 0;
   if ((a_rows + b_rows) * query.k <= kMostTransposed) {
     return plan;
   }
@@ -189,21 +187,34 @@ GemmKernelFacts kernel_facts(GemmKernel kernel) {
       return {"wgmma 128x96", 128, 96, true};
     case GemmKernel::kWgmma128x64:
       return {"wgmma 128x64", 128, 64, true};
+    case GemmKernel::kSplit128x128:
+      return {"split 128x128", 128, 128, true};
+    case GemmKernel::kSplit128x96:
+      return {"split 128x96", 128, 96, true};
   }
   throw InternalError("a kernel of {}", static_cast<int>(kernel));
 }
 
+TransposedCopies transposed_copies(GemmKernel kernel, const GemmQuery& query) {
+  if (!kernel_facts(kernel).of_parts) {
+    return {false, false};
+  }
+  // The split kernels take an MN-major a to shared memory in columns of eight rows of c.
+  const bool a_of_any_major = kernel >= GemmKernel::kSplit128x128 && query.m % 8 == 0;
+  return {query.trans_a == Transpose::kYes && !a_of_any_major, query.trans_b == Transpose::kNo};
+}
+
 std::span<const GemmKernel> kernels_for(const GemmQuery& query, Precision precision,
                                         const CudaFacts& facts) {
-  if (precision == Precision::kFp32) {
-    return query.aligned ? std::span<const GemmKernel>(kSimt) : kSimtUnaligned;
-  }
+  const bool fp32 = precision == Precision::kFp32;
   if (!query.aligned) {
-    return kMmaUnaligned;
+    return fp32 ? kSimtUnaligned : kMmaUnaligned;
   }
+  const std::span<const GemmKernel> all =
+      fp32 ? std::span<const GemmKernel>(kSinglePrecision) : kTensorCores;
   // A transposed copy has rows of its own, which must be aligned too.
   const bool wgmma = facts.compute_capability == 90 && query.k % 4 == 0 && query.k > 0;
-  return std::span(kTensorCores).first(wgmma ? kTensorCores.size() : kPortable);
+  return wgmma ? all : all.first(kPortable);
 }
 
 GemmPlan sliced_plan(GemmKernel kernel, int64_t k, int64_t slices) {
@@ -216,19 +227,19 @@ GemmPlan sliced_plan(GemmKernel kernel, int64_t k, int64_t slices) {
 
 int64_t transposed_elements(const GemmPlan& plan, const GemmQuery& query) {
   const GemmQuery part = part_query(plan, query);
-  return ((copies_a(plan.kernel, query) ? part.m : 0) +
-          (copies_b(plan.kernel, query) ? part.n : 0)) *
-         part.k;
+  const TransposedCopies copies = transposed_copies(plan.kernel, query);
+  return ((copies.a ? part.m : 0) + (copies.b ? part.n : 0)) * part.k;
 }
 
 double plan_microseconds(const GemmPlan& plan, const GemmQuery& query, const CudaFacts& facts) {
   const GemmQuery part = part_query(plan, query);
+  const TransposedCopies copies = transposed_copies(plan.kernel, query);
   double rows = product_microseconds(plan, part, facts);
-  if (copies_a(plan.kernel, query)) {
+  if (copies.a) {
     rows += transpose_microseconds(part.m * part.k);
   }
   double depth = static_cast<double>(ceil_div(query.m, std::max<int64_t>(part.m, 1))) * rows;
-  if (copies_b(plan.kernel, query)) {
+  if (copies.b) {
     depth += transpose_microseconds(part.k * part.n);
   }
   const int64_t depths = ceil_div(query.k, std::max<int64_t>(part.k, 1));

@@ -23,6 +23,8 @@ enum class GemmKernel : uint8_t {
   kWgmma128x128,
   kWgmma128x96,
   kWgmma128x64,
+  kSplit128x128,  ///< fp32, wgmma of factors split in two: sm_90, as above, but a of any major
+  kSplit128x96,
 };
 
 /// What a plan is made from.
@@ -54,9 +56,16 @@ struct GemmKernelFacts {
   std::string_view name;
   int64_t tile_m;
   int64_t tile_n;
-  bool k_major_only;  ///< reads no MN-major operand: a must not, b must be transposed
+  bool of_parts;  ///< can compute a part of a product, its operands parts of larger ones
 };
 GemmKernelFacts kernel_facts(GemmKernel kernel);
+
+/// Which operands a kernel cannot read as they lie, so that it is given transposed copies.
+struct TransposedCopies {
+  bool a;
+  bool b;
+};
+TransposedCopies transposed_copies(GemmKernel kernel, const GemmQuery& query);
 
 /// The kernels that can compute `query` on the GPU, in that precision.
 std::span<const GemmKernel> kernels_for(const GemmQuery& query, Precision precision,

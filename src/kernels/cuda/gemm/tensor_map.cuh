@@ -14,9 +14,16 @@ struct MappedMatrix {
   int64_t pitch;  ///< elements from row to row
 };
 
+/// What becomes of a matrix's elements on their way.
+enum class TensorElements : uint8_t { kAsTheyAre, kRoundedToTf32 };
+
 /// Describes a matrix to the tensor memory accelerator, which hands out boxes of box_rows x 32
-/// elements: rounded to TF32, each row 128 bytes, under the 128-byte swizzle, zeros outside of the
-/// matrix. data and rows start at multiples of 16 bytes.
-CUtensorMap tf32_tensor_map(const MappedMatrix& matrix, int box_rows);
+/// elements: each row 128 bytes, under the 128-byte swizzle, zeros outside of the matrix. data and
+/// rows start at multiples of 16 bytes.
+CUtensorMap tensor_map(const MappedMatrix& matrix, int box_rows, TensorElements elements);
+
+/// The same for boxes of 32 rows x box_columns: one group of eight columns after the other, in each
+/// its rows of 32 bytes. columns is a multiple of eight.
+CUtensorMap column_group_map(const MappedMatrix& matrix, int box_columns);
 
 }  // namespace lockstep::cuda

@@ -24,11 +24,13 @@ __device__ inline void mma_tf32(float (&d)[4], const uint32_t (&a)[4], uint2 b) 
 
 /// Four 8 x 4 matrices of floats from shared memory: lane l gives the address of row l % 8 of
 /// matrix l / 8 (16 bytes); register i of lane (g, t) receives element t of row g of matrix i.
-__device__ inline void load_matrices(uint32_t (&to)[4], const float* row) {
-  const auto address = static_cast<uint32_t>(__cvta_generic_to_shared(row));
+__device__ inline void load_matrices(uint32_t (&to)[4], uint32_t address) {
   asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                : "r"(address));
+}
+__device__ inline void load_matrices(uint32_t (&to)[4], const float* row) {
+  load_matrices(to, static_cast<uint32_t>(__cvta_generic_to_shared(row)));
 }
 
 }  // namespace lockstep::cuda

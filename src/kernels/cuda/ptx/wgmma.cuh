@@ -67,50 +67,93 @@ __device__ void warpgroup_fence_sums(float (&d)[kCount]) {
 #define LOCKSTEP_SUMS(b)                                                                   \
   LOCKSTEP_SUMS_4(16 * (b)), LOCKSTEP_SUMS_4(16 * (b) + 4), LOCKSTEP_SUMS_4(16 * (b) + 8), \
       LOCKSTEP_SUMS_4(16 * (b) + 12)
-#define LOCKSTEP_WGMMA(n, text, a, b, ...)                                                \
-  asm volatile("{ .reg .pred p; setp.eq.u32 p, 0, 0; wgmma.mma_async.sync.aligned.m64n" n \
-               "k8.f32.tf32.tf32 {" text "}, %" a ", %" b ", p, 1, 1; }"                  \
-               : __VA_ARGS__                                                              \
-               : "l"(a_operand), "l"(b_operand))
+// `a` and `b` are the operands' places behind the sums, as text; `from` is what comes there.
+#define LOCKSTEP_WGMMA(n, text, a, b, scale, from, ...)                                           \
+  asm volatile("{ .reg .pred p; setp.ne.b32 p, " scale ", 0; wgmma.mma_async.sync.aligned.m64n" n \
+               "k8.f32.tf32.tf32 {" text "}, " a ", " b ", p, 1, 1; }"                            \
+               : __VA_ARGS__                                                                      \
+               : from, "l"(b_operand), "r"(static_cast<int>(add)))
 
-/// d += a · bᵀ in TF32 for 64 rows of a and kN of b, both eight k deep. Of 16 rows for each warp, a
-/// lane (g, t) holds in d[4 j ...]: rows g, g, g + 8, g + 8, columns 8 j + 2 t, + 1, + 0, + 1.
+/// A warpgroup's 64 x 8 of a, in registers: of 16 rows for each warp, a lane (g, t) holds rows g
+/// and g + 8 at k = t, then both at k = t + 4.
+struct WarpgroupFragment {
+  uint32_t words[4];
+};
+
+/// d = a · bᵀ in TF32, or d += for `add`, for 64 rows of a and kN of b, both eight k deep; only the
+/// upper 19 bits of their elements count. Of 16 rows for each warp, a lane (g, t) holds in d[4 j
+/// ...] rows g, g, g + 8, g + 8, columns 8 j + 2 t, + 1, + 0, + 1.
 template <int kN>
-__device__ void warpgroup_mma_tf32(float (&d)[kN / 2], uint64_t a_operand, uint64_t b_operand) {
+__device__ void warpgroup_mma_tf32(float (&d)[kN / 2], uint64_t a_operand, uint64_t b_operand,
+                                   bool add = true) {
   static_assert(kN == 64 || kN == 96 || kN == 128 || kN == 192 || kN == 256);
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   if constexpr (kN == 64) {
-    LOCKSTEP_WGMMA("64", LOCKSTEP_SUMS_TEXT_0 ", " LOCKSTEP_SUMS_TEXT_1, "32", "33",
-                   LOCKSTEP_SUMS(0), LOCKSTEP_SUMS(1));
+    LOCKSTEP_WGMMA("64", LOCKSTEP_SUMS_TEXT_0 ", " LOCKSTEP_SUMS_TEXT_1, "%32", "%33", "%34",
+                   "l"(a_operand), LOCKSTEP_SUMS(0), LOCKSTEP_SUMS(1));
   } else if constexpr (kN == 96) {
     LOCKSTEP_WGMMA("96", LOCKSTEP_SUMS_TEXT_0 ", " LOCKSTEP_SUMS_TEXT_1 ", " LOCKSTEP_SUMS_TEXT_2,
-                   "48", "49", LOCKSTEP_SUMS(0), LOCKSTEP_SUMS(1), LOCKSTEP_SUMS(2));
+                   "%48", "%49", "%50", "l"(a_operand), LOCKSTEP_SUMS(0), LOCKSTEP_SUMS(1),
+                   LOCKSTEP_SUMS(2));
   } else if constexpr (kN == 128) {
     LOCKSTEP_WGMMA("128",
                    LOCKSTEP_SUMS_TEXT_0 ", " LOCKSTEP_SUMS_TEXT_1 ", " LOCKSTEP_SUMS_TEXT_2
                                         ", " LOCKSTEP_SUMS_TEXT_3,
-                   "64", "65", LOCKSTEP_SUMS(0), LOCKSTEP_SUMS(1), LOCKSTEP_SUMS(2),
-                   LOCKSTEP_SUMS(3));
+                   "%64", "%65", "%66", "l"(a_operand), LOCKSTEP_SUMS(0), LOCKSTEP_SUMS(1),
+                   LOCKSTEP_SUMS(2), LOCKSTEP_SUMS(3));
   } else if constexpr (kN == 192) {
     LOCKSTEP_WGMMA("192",
                    LOCKSTEP_SUMS_TEXT_0 ", " LOCKSTEP_SUMS_TEXT_1 ", " LOCKSTEP_SUMS_TEXT_2
                                         ", " LOCKSTEP_SUMS_TEXT_3 ", " LOCKSTEP_SUMS_TEXT_4
                                         ", " LOCKSTEP_SUMS_TEXT_5,
-                   "96", "97", LOCKSTEP_SUMS(0), LOCKSTEP_SUMS(1), LOCKSTEP_SUMS(2),
-                   LOCKSTEP_SUMS(3), LOCKSTEP_SUMS(4), LOCKSTEP_SUMS(5));
+                   "%96", "%97", "%98", "l"(a_operand), LOCKSTEP_SUMS(0), LOCKSTEP_SUMS(1),
+                   LOCKSTEP_SUMS(2), LOCKSTEP_SUMS(3), LOCKSTEP_SUMS(4), LOCKSTEP_SUMS(5));
   } else if constexpr (kN == 256) {
     LOCKSTEP_WGMMA("256",
                    LOCKSTEP_SUMS_TEXT_0 ", " LOCKSTEP_SUMS_TEXT_1 ", " LOCKSTEP_SUMS_TEXT_2
                                         ", " LOCKSTEP_SUMS_TEXT_3 ", " LOCKSTEP_SUMS_TEXT_4
                                         ", " LOCKSTEP_SUMS_TEXT_5 ", " LOCKSTEP_SUMS_TEXT_6
                                         ", " LOCKSTEP_SUMS_TEXT_7,
-                   "128", "129", LOCKSTEP_SUMS(0), LOCKSTEP_SUMS(1), LOCKSTEP_SUMS(2),
-                   LOCKSTEP_SUMS(3), LOCKSTEP_SUMS(4), LOCKSTEP_SUMS(5), LOCKSTEP_SUMS(6),
-                   LOCKSTEP_SUMS(7));
+                   "%128", "%129", "%130", "l"(a_operand), LOCKSTEP_SUMS(0), LOCKSTEP_SUMS(1),
+                   LOCKSTEP_SUMS(2), LOCKSTEP_SUMS(3), LOCKSTEP_SUMS(4), LOCKSTEP_SUMS(5),
+                   LOCKSTEP_SUMS(6), LOCKSTEP_SUMS(7));
   }
 #endif
 }
 
+/// The same with a in registers, which must stay as they are until the products are waited for.
+#define LOCKSTEP_FRAGMENT "r"(a.words[0]), "r"(a.words[1]), "r"(a.words[2]), "r"(a.words[3])
+template <int kN>
+__device__ void warpgroup_mma_tf32(float (&d)[kN / 2], const WarpgroupFragment& a,
+                                   uint64_t b_operand, bool add = true) {
+  static_assert(kN == 64 || kN == 96 || kN == 128 || kN == 192);
+#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+  if constexpr (kN == 64) {
+    LOCKSTEP_WGMMA("64", LOCKSTEP_SUMS_TEXT_0 ", " LOCKSTEP_SUMS_TEXT_1, "{%32, %33, %34, %35}",
+                   "%36", "%37", LOCKSTEP_FRAGMENT, LOCKSTEP_SUMS(0), LOCKSTEP_SUMS(1));
+  } else if constexpr (kN == 96) {
+    LOCKSTEP_WGMMA("96", LOCKSTEP_SUMS_TEXT_0 ", " LOCKSTEP_SUMS_TEXT_1 ", " LOCKSTEP_SUMS_TEXT_2,
+                   "{%48, %49, %50, %51}", "%52", "%53", LOCKSTEP_FRAGMENT, LOCKSTEP_SUMS(0),
+                   LOCKSTEP_SUMS(1), LOCKSTEP_SUMS(2));
+  } else if constexpr (kN == 128) {
+    LOCKSTEP_WGMMA("128",
+                   LOCKSTEP_SUMS_TEXT_0 ", " LOCKSTEP_SUMS_TEXT_1 ", " LOCKSTEP_SUMS_TEXT_2
+                                        ", " LOCKSTEP_SUMS_TEXT_3,
+                   "{%64, %65, %66, %67}", "%68", "%69", LOCKSTEP_FRAGMENT, LOCKSTEP_SUMS(0),
+                   LOCKSTEP_SUMS(1), LOCKSTEP_SUMS(2), LOCKSTEP_SUMS(3));
+  } else if constexpr (kN == 192) {
+    LOCKSTEP_WGMMA("192",
+                   LOCKSTEP_SUMS_TEXT_0 ", " LOCKSTEP_SUMS_TEXT_1 ", " LOCKSTEP_SUMS_TEXT_2
+                                        ", " LOCKSTEP_SUMS_TEXT_3 ", " LOCKSTEP_SUMS_TEXT_4
+                                        ", " LOCKSTEP_SUMS_TEXT_5,
+                   "{%96, %97, %98, %99}", "%100", "%101", LOCKSTEP_FRAGMENT, LOCKSTEP_SUMS(0),
+                   LOCKSTEP_SUMS(1), LOCKSTEP_SUMS(2), LOCKSTEP_SUMS(3), LOCKSTEP_SUMS(4),
+                   LOCKSTEP_SUMS(5));
+  }
+#endif
+}
+
+#undef LOCKSTEP_FRAGMENT
 #undef LOCKSTEP_WGMMA
 #undef LOCKSTEP_SUMS
 #undef LOCKSTEP_SUMS_4

@@ -1,0 +1,9 @@
+#include "kernels/cuda/gemm/wgmma_launch.cuh"
+
+namespace lockstep::cuda {
+
+void launch_split_128x128(CudaStream& stream, const GemmLaunch& launch) {
+  launch_split<layout::SplitTile<128, 4>>(stream, launch);
+}
+
+}  // namespace lockstep::cuda

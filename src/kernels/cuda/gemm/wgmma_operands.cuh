@@ -1,0 +1,52 @@
+#pragma once
+
+// What the wgmma kernels read, and the thread that has the tensor memory accelerator bring it.
+
+#include <cuda.h>
+
+#include "kernels/cuda/gemm/wgmma_pipeline.cuh"
+#include "kernels/layout/swizzle.h"
+
+namespace lockstep::cuda {
+
+using layout::Major;
+
+/// A product's operands as the kernel reads them: rounded to TF32, or as they are where factors are
+/// split.
+struct WgmmaOperands {
+  CUtensorMap a;  ///< (m, k), boxes of kBlockM x 32; or (k, m), of columns in groups of eight
+  CUtensorMap b;  ///< (n, k), boxes of kBlockN x 32
+  int m;
+  int n;
+  int k;
+};
+
+/// The part of a product that a block computes.
+struct WgmmaWork {
+  int m0;
+  int n0;
+  int d0;     ///< of k
+  int tiles;  ///< along k
+};
+
+/// Fills the ring with `work`'s tiles, one after the other. By one thread.
+template <Major kA, class Shape>
+__device__ void fill_tiles(const WgmmaPipeline<Shape>& pipeline, const WgmmaOperands& operands,
+                           const WgmmaWork& work) {
+  using Pipeline = WgmmaPipeline<Shape>;
+  typename Pipeline::Cursor at;
+  for (int tile = 0; tile < work.tiles; ++tile, at.advance()) {
+    const int depth = work.d0 + tile * layout::kWarpgroupDepth;
+    pipeline.wait_empty(at);
+    arrive_expecting(pipeline.full(at.stage), Pipeline::kABytes + Pipeline::kBBytes);
+    if constexpr (kA == Major::kK) {
+      copy_box(pipeline.a_tile(at.stage), &operands.a, depth, work.m0, pipeline.full(at.stage));
+    } else {
+      copy_box(pipeline.a_tile(at.stage), &operands.a, 0, depth, work.m0 / 8,
+               pipeline.full(at.stage));
+    }
+    copy_box(pipeline.b_tile(at.stage), &operands.b, depth, work.n0, pipeline.full(at.stage));
+  }
+}
+
+}  // namespace lockstep::cuda

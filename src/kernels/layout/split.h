@@ -1,0 +1,32 @@
+#pragma once
+
+// A float as the sum of two that tensor cores multiply exactly: TF32 values have eleven significant
+// bits, and of a float's bits only the upper 19 count. Plain constexpr functions, tested on the
+// host.
+
+#include <bit>
+#include <cstdint>
+
+namespace lockstep::layout {
+
+inline constexpr uint32_t kTf32Mask = 0xFFFFE000U;
+
+/// The TF32 value nearest to a float, ties away from zero, both as bits. What lies beyond the
+/// largest becomes infinite; a NaN may become anything.
+constexpr uint32_t nearest_tf32(uint32_t bits) {
+  return (bits + 0x1000U) & kTf32Mask;
+}
+
+/// A float less `upper`, both as bits: exact when that is the TF32 value nearest to it, or its
+/// truncation. NaN for a float that is not finite.
+constexpr uint32_t rest_of(uint32_t bits, uint32_t upper) {
+  return std::bit_cast<uint32_t>(std::bit_cast<float>(bits) - std::bit_cast<float>(upper));
+}
+
+/// What truncation leaves of a float, rounded to the nearest TF32 value. It may be anything for a
+/// float that is not finite: nor is the truncation then.
+constexpr uint32_t truncation_rest(uint32_t bits) {
+  return nearest_tf32(rest_of(bits, bits & kTf32Mask));
+}
+
+}  // namespace lockstep::layout
