@@ -72,9 +72,11 @@ void run_bench(Bootstrap& bootstrap, const StepBenchConfig& config) {
   const PeerTable peers = gather_peer_table(bootstrap);
   ControlPlane control(bootstrap, peers, config.train.control());
   const Group group{bootstrap, peers, control};
+  bool cuda = false;
+  start_together(group, "step_bench", [&] { cuda = runs_on_cuda(group, config.train); });
   run_under(control, [&] {
-    const StepFigures figures = runs_on_cuda(group, config.train) ? measure_on_cuda(group, config)
-                                                                  : measure_on_cpu(group, config);
+    const StepFigures figures =
+        cuda ? measure_on_cuda(group, config) : measure_on_cpu(group, config);
     if (group.is_root()) {
       print(figures);
       if (!config.json.empty()) {
