@@ -23,7 +23,7 @@ class Peer final : public GpuTransport {
   void all_reduce(CudaStream& stream, Range range, int bucket) override {
     ready_.record(stream);
     stream_.wait(ready_);
-    sums_.all_reduce(stream_, range, bucket);
+    sums_.all_reduce(stream_, range, bucket, PeerLoad::kBeside);
   }
 
   void finish(CudaStream& stream) override {

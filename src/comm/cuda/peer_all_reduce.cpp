@@ -85,7 +85,7 @@ PeerAllReduce::PeerAllReduce(Bootstrap& bootstrap, const PeerTable& peers, int64
   bootstrap.barrier();  // nobody writes what is still to be set
 }
 
-void PeerAllReduce::all_reduce(CudaStream& stream, Range range, int bucket) {
+void PeerAllReduce::all_reduce(CudaStream& stream, Range range, int bucket, PeerLoad load) {
   LOCKSTEP_CHECK(range.begin >= 0 && range.end <= window_elements_, "[{}, {}) of {} elements",
                  range.begin, range.end, window_elements_);
   if (range.empty()) {
@@ -95,7 +95,7 @@ void PeerAllReduce::all_reduce(CudaStream& stream, Range range, int bucket) {
   sum.range = range;
   sum.bucket = bucket;
   const PeerPlan plan = forced_.value_or(
-      plan_peer_all_reduce(sum.ranks, range.size() * static_cast<int64_t>(sizeof(float))));
+      plan_peer_all_reduce(sum.ranks, range.size() * static_cast<int64_t>(sizeof(float)), load));
   switch (plan.algorithm) {
     case PeerAlgorithm::kOneShot:
       launch_one_shot(stream.handle(), sum, plan.blocks, plan.message_packs);

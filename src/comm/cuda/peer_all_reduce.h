@@ -32,9 +32,9 @@ class PeerAllReduce {
   /// Zeroed, 256-byte aligned.
   CudaView<float> window() { return {everyone_.windows[everyone_.rank], window_elements_}; }
 
-  /// Enqueues the sum of `range`. `bucket` names it in messages. The ranks agree on all arguments.
-  /// A wait that ended early leaves no sum behind: see CollectiveWatch.
-  void all_reduce(CudaStream& stream, Range range, int bucket);
+  /// Enqueues the sum of `range`, by the plan for `load`. `bucket` names it in messages. The ranks
+  /// agree on all arguments. A wait that ended early leaves no sum behind: see CollectiveWatch.
+  void all_reduce(CudaStream& stream, Range range, int bucket, PeerLoad load = PeerLoad::kAlone);
 
   /// What all_reduce runs from here on in place of the measured choice, for benches and tests; the
   /// same on all ranks.
