@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <map>
 #include <numeric>
 #include <set>
 #include <tuple>
@@ -181,28 +182,37 @@ TEST(ThreadMap, LanesCoverTheWarpTileAndShareItsLoads) {
   expect_lanes_cover_the_warp_tile<32, 64>();
 }
 
+/// Each number below `count` once.
+std::map<int, int> once_each(int count) {
+  std::map<int, int> numbers;
+  for (int i = 0; i < count; ++i) {
+    numbers[i] = 1;
+  }
+  return numbers;
+}
+
 TEST(ThreadMap, EveryElementIsMovedOnce) {
   constexpr int kExtent = 128;
   constexpr int kDepth = 16;
   constexpr int kThreads = 256;
-  std::vector<int> k_major(kExtent * kDepth);
-  std::vector<int> mn_major(kExtent * kDepth);
-  std::vector<int> transposed(kThreads / 32 * 4 * 8);
+  std::map<int, int> k_major;
+  std::map<int, int> mn_major;
+  std::map<int, int> transposed;
   for (int thread = 0; thread < kThreads; ++thread) {
     for (int i = 0; i < kExtent * kDepth / 4 / kThreads; ++i) {
       for (int j = 0; j < 4; ++j) {
         const Place k = register_share<Major::kK, kExtent, kDepth, kThreads>(thread, i);
-        ++k_major.at(static_cast<size_t>(k.extent * kDepth + k.depth + j));
+        ++k_major[k.extent * kDepth + k.depth + j];
         const Place mn = register_share<Major::kMN, kExtent, kDepth, kThreads>(thread, i);
-        ++mn_major.at(static_cast<size_t>((mn.extent + j) * kDepth + mn.depth));
+        ++mn_major[(mn.extent + j) * kDepth + mn.depth];
       }
     }
     const Place one = transposing_share(thread);
-    ++transposed.at(static_cast<size_t>(one.extent * 8 + one.depth));
+    ++transposed[one.extent * 8 + one.depth];
   }
-  EXPECT_EQ(k_major, std::vector<int>(k_major.size(), 1));
-  EXPECT_EQ(mn_major, std::vector<int>(mn_major.size(), 1));
-  EXPECT_EQ(transposed, std::vector<int>(transposed.size(), 1));
+  EXPECT_EQ(k_major, once_each(kExtent * kDepth));
+  EXPECT_EQ(mn_major, once_each(kExtent * kDepth));
+  EXPECT_EQ(transposed, once_each(kThreads / 32 * 4 * 8));
 }
 
 TEST(BankConflicts, AreCounted) {
