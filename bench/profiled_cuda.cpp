@@ -95,6 +95,26 @@ void gemm(ProfiledStream& stream, const Gemm<ProfiledCuda>& args) {
   });
 }
 
+void normed_product(ProfiledStream& stream, const NormedProduct<ProfiledCuda>& args) {
+  OpCost cost = floats(args.rows * (args.in + args.out) + args.in * args.out);
+  cost.flops = 2.0 * static_cast<double>(args.rows * args.in) * static_cast<double>(args.out);
+  stream.timed(fmt::format("gemm TN {}x{}x{} of a norm", args.out, args.in, args.rows), cost,
+               [&](CudaStream& cuda) {
+                 normed_product(cuda, NormedProduct<CudaDevice>{.rows = args.rows,
+                                                                .in = args.in,
+                                                                .out = args.out,
+                                                                .c = plain(args.c),
+                                                                .normed = plain(args.normed),
+                                                                .dy = plain(args.dy),
+                                                                .x = plain(args.x),
+                                                                .mean = plain(args.mean),
+                                                                .rstd = plain(args.rstd),
+                                                                .gamma = plain(args.gamma),
+                                                                .beta = plain(args.beta),
+                                                                .accumulate = args.accumulate});
+               });
+}
+
 void attention_forward(ProfiledStream& stream, const AttentionForward<ProfiledCuda>& args) {
   OpCost cost = floats(4 * attention_size(args.shape));
   cost.flops = attention_flops(args.shape);

@@ -325,6 +325,60 @@ TEST_F(GpuGemm, ChoosesAPlanOfItsOwn) {
   EXPECT_LE(error(c.values(), reference), error_bounds(in, reference).fp32);
 }
 
+// As if the norm's output had been kept: by a copy on the way into the product, or by a pass
+// of its own.
+TEST_F(GpuGemm, OfANormHasTheBitsOfTheProductOfItsOutput) {
+  for (const Size& size : {Size{384, 128, 4096}, Size{132, 68, 260}, Size{7, 9, 33}}) {
+    const std::vector<float> x = normal(size.k * size.n, 1);
+    for (const Precision precision : kPrecisions) {
+      for (const bool accumulate : {false, true}) {
+        SCOPED_TRACE(std::to_string(size.m) + (precision == Precision::kTf32 ? " tf32" : " fp32"));
+        CudaStream stream(precision);
+        const std::vector<float> start = normal(size.m * size.n, 5);
+        Guarded dy(stream, normal(size.k * size.m, 0), 0);
+        Guarded input(stream, x, 0);
+        Guarded gamma(stream, normal(size.n, 2), 0);
+        Guarded beta(stream, normal(size.n, 3), 0);
+        Guarded mean(stream, std::vector<float>(static_cast<size_t>(size.k)), 0);
+        Guarded rstd(stream, std::vector<float>(static_cast<size_t>(size.k)), 0);
+        Guarded y(stream, std::vector<float>(x.size()), 0);
+        layernorm_forward(stream, {.rows = size.k,
+                                   .channels = size.n,
+                                   .y = y.view(),
+                                   .mean = mean.view(),
+                                   .rstd = rstd.view(),
+                                   .x = input.view(),
+                                   .gamma = gamma.view(),
+                                   .beta = beta.view()});
+        Guarded expected(stream, start, 0);
+        gemm(stream, {.m = size.m,
+                      .n = size.n,
+                      .k = size.k,
+                      .trans_a = Transpose::kYes,
+                      .a = dy.view(),
+                      .b = y.view(),
+                      .c = expected.view(),
+                      .accumulate = accumulate});
+        Guarded product(stream, start, 0);
+        Guarded normed(stream, std::vector<float>(x.size(), std::nanf("")), 0);
+        normed_product(stream, {.rows = size.k,
+                                .in = size.n,
+                                .out = size.m,
+                                .c = product.view(),
+                                .normed = normed.view(),
+                                .dy = dy.view(),
+                                .x = input.view(),
+                                .mean = mean.view(),
+                                .rstd = rstd.view(),
+                                .gamma = gamma.view(),
+                                .beta = beta.view(),
+                                .accumulate = accumulate});
+        EXPECT_EQ(product.values(), expected.values());
+      }
+    }
+  }
+}
+
 TEST_F(GpuGemm, RefusesViewsThatAreTooSmall) {
   CudaStream stream;
   CudaBuffer<float> memory(16);

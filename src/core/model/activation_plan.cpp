@@ -27,22 +27,20 @@ class Cursor {
 
 // Braced initialisers are evaluated in order: activations lie in the order of their computation.
 
-NormActivations take_norm(Cursor& cursor, int64_t tokens, int64_t channels) {
-  return {.mean = cursor.take(tokens),
-          .rstd = cursor.take(tokens),
-          .out = cursor.take(tokens * channels)};
+NormActivations take_norm(Cursor& cursor, int64_t tokens, Range out) {
+  return {.mean = cursor.take(tokens), .rstd = cursor.take(tokens), .out = out};
 }
 
-LayerActivations take_layer(Cursor& cursor, const GptConfig& config, int64_t tokens,
+LayerActivations take_layer(Cursor& cursor, const GptConfig& config, int64_t tokens, Range norm_out,
                             bool training) {
   const int64_t c = config.n_embd;
   return {.input = cursor.take(tokens * c),
-          .ln_1 = take_norm(cursor, tokens, c),
+          .ln_1 = take_norm(cursor, tokens, norm_out),
           .qkv = cursor.take(tokens * 3 * c),
           .lse = cursor.take(tokens * config.n_head),
           .attention_out = cursor.take(tokens * c),
           .middle = cursor.take(tokens * c),
-          .ln_2 = take_norm(cursor, tokens, c),
+          .ln_2 = take_norm(cursor, tokens, norm_out),
           .gelu_derivative = cursor.take(training ? tokens * 4 * c : 0),
           .gelu_out = cursor.take(tokens * 4 * c)};
 }
@@ -61,14 +59,16 @@ ActivationPlan::ActivationPlan(const GptConfig& config, int64_t batch, int64_t t
   const int64_t c = config.n_embd;
   Cursor cursor;
   const bool training = purpose == Purpose::kTraining;
+  const Range norm_out = cursor.take(tokens * c);
   for (int64_t layer = 0; layer < config.n_layer; ++layer) {
     const bool shared = !training && layer > 0;
-    layers_.push_back(shared ? layers_.front() : take_layer(cursor, config, tokens, training));
+    layers_.push_back(shared ? layers_.front()
+                             : take_layer(cursor, config, tokens, norm_out, training));
   }
   layer_bytes_ = cursor.position() * kElementBytes;
 
   head_ = {.input = cursor.take(tokens * c),
-           .ln_f = take_norm(cursor, tokens, c),
+           .ln_f = take_norm(cursor, tokens, cursor.take(tokens * c)),
            .logits = cursor.take(tokens * config.padded_vocab()),
            .losses = cursor.take(tokens)};
   head_bytes_ = cursor.position() * kElementBytes - layer_bytes_;

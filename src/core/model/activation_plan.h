@@ -8,15 +8,16 @@
 
 namespace lockstep {
 
-/// What forward keeps of one LayerNorm.
+/// What forward keeps of one LayerNorm. The output of a layer's is not among it: all of them have
+/// one place, which holds a norm's output until the next one's; backward computes it again.
 struct NormActivations {
   Range mean;  ///< (B, T)
   Range rstd;  ///< (B, T)
   Range out;   ///< (B, T, C)
 };
 
-/// What forward keeps of one layer until its backward: the operands of every product, among them
-/// the outputs of LayerNorm and GELU, and what the gradients of the nonlinearities need.
+/// What forward keeps of one layer until its backward: the operands of every product but those that
+/// come out of a LayerNorm, and what the gradients of the nonlinearities need.
 struct LayerActivations {
   Range input;  ///< (B, T, C): the residual stream before the layer
   NormActivations ln_1;

@@ -27,6 +27,16 @@ AttentionShape attention_shape(const Pass<Device>& pass) {
           .head_dim = pass.config.head_dim()};
 }
 
+template <class Device>
+NormedInput<Device> normed_input(const Pass<Device>& pass, const Parameter<Device>& norm,
+                                 const NormActivations& kept, Range input) {
+  return {.normed = pass.at(kept.out),
+          .of = pass.at(input),
+          .mean = pass.at(kept.mean),
+          .rstd = pass.at(kept.rstd),
+          .norm = norm};
+}
+
 /// What precedes attention: norm and q, k, v.
 template <class Device>
 void attention_input(const Pass<Device>& pass, const BlockParameters<Device>& parameters,
@@ -106,16 +116,17 @@ typename Branch<Device>::Point mlp_backward(const Pass<Device>& pass,
                                                    .weight = parameters.mlp_projection.weight,
                                                    .x_derivative = pass.at(kept.gelu_derivative),
                                                    .accumulate = accumulate});
-  const auto hidden =
-      linear_backward(pass, LinearBackward<Device>{.rows = pass.rows(),
-                                                   .in = pass.channels(),
-                                                   .out = 4 * pass.channels(),
-                                                   .dx = pass.at(scratch.branch_gradient),
-                                                   .gradients = gradients.mlp,
-                                                   .dy = pass.at(scratch.wide_gradient),
-                                                   .x = pass.at(kept.ln_2.out),
-                                                   .weight = parameters.mlp.weight,
-                                                   .accumulate = accumulate});
+  const auto hidden = linear_backward(
+      pass,
+      LinearBackward<Device>{.rows = pass.rows(),
+                             .in = pass.channels(),
+                             .out = 4 * pass.channels(),
+                             .dx = pass.at(scratch.branch_gradient),
+                             .gradients = gradients.mlp,
+                             .dy = pass.at(scratch.wide_gradient),
+                             .x_norm = normed_input(pass, parameters.ln_2, kept.ln_2, kept.middle),
+                             .weight = parameters.mlp.weight,
+                             .accumulate = accumulate});
   pass.branch->join(pass.stream, projection);  // reads residual_gradient, which now changes
   norm_backward(pass, parameters.ln_2, gradients.ln_2, kept.ln_2, kept.middle, scratch, accumulate);
   return hidden;
@@ -146,15 +157,16 @@ void attention_branch_backward(const Pass<Device>& pass, const BlockParameters<D
                                                .out = pass.at(kept.attention_out),
                                                .lse = pass.at(kept.lse),
                                                .qkv = pass.at(kept.qkv)});
-  linear_backward(pass, LinearBackward<Device>{.rows = pass.rows(),
-                                               .in = pass.channels(),
-                                               .out = 3 * pass.channels(),
-                                               .dx = pass.at(scratch.branch_gradient),
-                                               .gradients = gradients.qkv,
-                                               .dy = pass.at(scratch.wide_gradient),
-                                               .x = pass.at(kept.ln_1.out),
-                                               .weight = parameters.qkv.weight,
-                                               .accumulate = accumulate});
+  linear_backward(pass, LinearBackward<Device>{
+                            .rows = pass.rows(),
+                            .in = pass.channels(),
+                            .out = 3 * pass.channels(),
+                            .dx = pass.at(scratch.branch_gradient),
+                            .gradients = gradients.qkv,
+                            .dy = pass.at(scratch.wide_gradient),
+                            .x_norm = normed_input(pass, parameters.ln_1, kept.ln_1, kept.input),
+                            .weight = parameters.qkv.weight,
+                            .accumulate = accumulate});
   pass.branch->join(pass.stream, projection);
   norm_backward(pass, parameters.ln_1, gradients.ln_1, kept.ln_1, kept.input, scratch, accumulate);
   pass.branch->join(pass.stream);  // the layer's gradients are complete, and wide_gradient is free

@@ -93,6 +93,20 @@ void layernorm_forward(ReferenceStream& stream, const LayerNormForward<Reference
   finish(stream);
 }
 
+void normed_product(ReferenceStream& stream, const NormedProduct<ReferenceDevice>& args) {
+  store(args.normed, naive::layernorm(load(args.x, args.rows * args.in), load(args.gamma, args.in),
+                                      load(args.beta, args.in))
+                         .y);
+  gemm(stream, {.m = args.out,
+                .n = args.in,
+                .k = args.rows,
+                .trans_a = Transpose::kYes,
+                .a = args.dy,
+                .b = args.normed,
+                .c = args.c,
+                .accumulate = args.accumulate});
+}
+
 void layernorm_backward(ReferenceStream& stream, const LayerNormBackward<ReferenceDevice>& args) {
   const Doubles dy = load(args.dy, args.rows * args.channels);
   const Doubles x = load(args.x, args.rows * args.channels);

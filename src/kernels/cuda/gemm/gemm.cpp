@@ -6,9 +6,11 @@
 
 #include "core/base/error.h"
 #include "core/base/range.h"
+#include "kernels/check_size.h"
 #include "kernels/cuda/gemm/features.h"
 #include "kernels/cuda/gemm/launch.h"
 #include "kernels/cuda/gemm/majors.h"
+#include "kernels/cuda/gemm/norm_operand.h"
 #include "kernels/cuda/ops.h"
 
 namespace lockstep {
@@ -60,10 +62,11 @@ bool is_fused(const Gemm<CudaDevice>& problem, unsigned features) {
   });
 }
 
+bool aligned(CudaView<const float> view) {
+  return view.empty() || reinterpret_cast<uintptr_t>(view.data()) % 16 == 0;
+}
+
 bool aligned_rows(const Gemm<CudaDevice>& problem) {
-  const auto aligned = [](CudaView<const float> view) {
-    return view.empty() || reinterpret_cast<uintptr_t>(view.data()) % 16 == 0;
-  };
   const int64_t a_row = problem.trans_a == Transpose::kNo ? problem.k : problem.m;
   const int64_t b_row = problem.trans_b == Transpose::kNo ? problem.n : problem.k;
   return a_row % 4 == 0 && b_row % 4 == 0 && problem.n % 4 == 0 && aligned(problem.a) &&
@@ -131,10 +134,13 @@ struct Pitched {
 // A product on its way through its parts.
 class PlannedGemm {
  public:
-  PlannedGemm(CudaStream& stream, const Gemm<CudaDevice>& problem, const GemmPlan& plan)
+  /// With `b_norm`, b is that norm's output, of problem.b; the plan is one that copies b.
+  PlannedGemm(CudaStream& stream, const Gemm<CudaDevice>& problem, const GemmPlan& plan,
+              const RowNorm* b_norm = nullptr)
       : stream_(stream),
         problem_(problem),
         plan_(plan),
+        b_norm_(b_norm),
         copies_(transposed_copies(plan.kernel, query_of(problem))),
         rows_(plan.part_m > 0 ? plan.part_m : problem.m),
         depth_(plan.part_k > 0 ? plan.part_k : problem.k),
@@ -214,7 +220,15 @@ class PlannedGemm {
     if (!copies_.b) {
       return {from, pitch};
     }
-    transpose_matrix(stream_, b_.data(), from.data(), depth.size(), problem_.n, pitch);
+    if (b_norm_ != nullptr) {
+      transpose_normed(stream_, b_.data(), from.data(), depth.size(), problem_.n,
+                       {.mean = b_norm_->mean + depth.begin,
+                        .rstd = b_norm_->rstd + depth.begin,
+                        .gamma = b_norm_->gamma,
+                        .beta = b_norm_->beta});
+    } else {
+      transpose_matrix(stream_, b_.data(), from.data(), depth.size(), problem_.n, pitch);
+    }
     return {b_, depth.size()};
   }
 
@@ -246,6 +260,7 @@ class PlannedGemm {
   CudaStream& stream_;
   const Gemm<CudaDevice>& problem_;
   const GemmPlan& plan_;
+  const RowNorm* b_norm_;
   TransposedCopies copies_;
   int64_t rows_;              // of a part
   int64_t depth_;             // of a part
@@ -271,6 +286,44 @@ void gemm_by_plan(CudaStream& stream, const Gemm<CudaDevice>& problem, const Gem
 
 void gemm(CudaStream& stream, const Gemm<CudaDevice>& problem) {
   gemm_by_plan(stream, problem, plan_gemm(query_of(problem), stream.precision(), stream.facts()));
+}
+
+void normed_product(CudaStream& stream, const NormedProduct<CudaDevice>& args) {
+  check_size("normed_product: mean", args.mean.size(), args.rows);
+  check_size("normed_product: rstd", args.rstd.size(), args.rows);
+  check_size("normed_product: gamma", args.gamma.size(), args.in);
+  check_size("normed_product: beta", args.beta.size(), args.in);
+  Gemm<CudaDevice> problem = {.m = args.out,
+                              .n = args.in,
+                              .k = args.rows,
+                              .trans_a = Transpose::kYes,
+                              .a = args.dy,
+                              .b = args.x,
+                              .c = args.c,
+                              .accumulate = args.accumulate};
+  const GemmPlan plan = plan_gemm(query_of(problem), stream.precision(), stream.facts());
+  const bool copied = transposed_copies(plan.kernel, query_of(problem)).b && aligned(args.gamma) &&
+                      aligned(args.beta);
+  if (copied && args.out > 0 && args.in > 0) {
+    check(problem);
+    const RowNorm norm = {.mean = args.mean.data(),
+                          .rstd = args.rstd.data(),
+                          .gamma = args.gamma.data(),
+                          .beta = args.beta.data()};
+    PlannedGemm(stream, problem, plan, &norm).run();
+    return;
+  }
+  const CudaView<float> again = stream.scratch<float>(2 * args.rows);  // mean and rstd
+  layernorm_forward(stream, {.rows = args.rows,
+                             .channels = args.in,
+                             .y = args.normed,
+                             .mean = again.subview({0, args.rows}),
+                             .rstd = again.subview({args.rows, 2 * args.rows}),
+                             .x = args.x,
+                             .gamma = args.gamma,
+                             .beta = args.beta});
+  problem.b = args.normed;
+  gemm(stream, problem);
 }
 
 }  // namespace lockstep
