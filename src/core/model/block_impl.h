@@ -90,10 +90,13 @@ template <class Device>
 void block_forward(const Pass<Device>& pass, const BlockParameters<Device>& parameters,
                    const LayerActivations& kept, Range output) {
   attention_input(pass, parameters, kept);
-  attention_forward(pass.stream, AttentionForward<Device>{.shape = attention_shape(pass),
-                                                          .out = pass.at(kept.attention_out),
-                                                          .lse = pass.at(kept.lse),
-                                                          .qkv = pass.at(kept.qkv)});
+  {
+    const TraceRange trace("attention forward");
+    attention_forward(pass.stream, AttentionForward<Device>{.shape = attention_shape(pass),
+                                                            .out = pass.at(kept.attention_out),
+                                                            .lse = pass.at(kept.lse),
+                                                            .qkv = pass.at(kept.qkv)});
+  }
   attention_output(pass, parameters, kept);
   mlp_forward(pass, parameters, kept, output);
 }
@@ -149,14 +152,17 @@ void attention_branch_backward(const Pass<Device>& pass, const BlockParameters<D
                                                    .weight = parameters.attention_projection.weight,
                                                    .accumulate = accumulate});
   pass.branch->join(pass.stream, wide_free);
-  attention_backward(pass.stream,
-                     AttentionBackward<Device>{.shape = attention_shape(pass),
-                                               .dqkv = pass.at(scratch.wide_gradient),
-                                               .delta = pass.at(scratch.attention_delta),
-                                               .dout = pass.at(scratch.branch_gradient),
-                                               .out = pass.at(kept.attention_out),
-                                               .lse = pass.at(kept.lse),
-                                               .qkv = pass.at(kept.qkv)});
+  {
+    const TraceRange trace("attention backward");
+    attention_backward(pass.stream,
+                       AttentionBackward<Device>{.shape = attention_shape(pass),
+                                                 .dqkv = pass.at(scratch.wide_gradient),
+                                                 .delta = pass.at(scratch.attention_delta),
+                                                 .dout = pass.at(scratch.branch_gradient),
+                                                 .out = pass.at(kept.attention_out),
+                                                 .lse = pass.at(kept.lse),
+                                                 .qkv = pass.at(kept.qkv)});
+  }
   linear_backward(pass, LinearBackward<Device>{
                             .rows = pass.rows(),
                             .in = pass.channels(),

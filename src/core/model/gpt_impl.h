@@ -52,6 +52,7 @@ struct Gpt<Device>::Impl {
       return plan.layer(keep == Keep::kForBackward ? layer : 0);
     };
     const Pass<Device> forward = pass(stream);
+    const TraceRange whole("forward");
     embedding_forward(stream, EmbeddingForward<Device>{.batch = shape.batch,
                                                        .time = shape.time,
                                                        .channels = config.n_embd,
@@ -60,6 +61,7 @@ struct Gpt<Device>::Impl {
                                                        .wte = parameters.wte,
                                                        .wpe = parameters.wpe});
     for (int64_t layer = 0; layer < config.n_layer; ++layer) {
+      const TraceRange trace("layer forward", layer);
       const bool last = layer + 1 == config.n_layer;
       block_forward(forward, parameters.blocks[static_cast<size_t>(layer)], kept(layer),
                     last ? plan.head().input : kept(layer + 1).input);
@@ -136,10 +138,12 @@ void Gpt<Device>::backward(Stream& stream, bool accumulate, const RangeReady& re
     }
   };
   const Pass<Device> pass = m.pass(stream);
+  const TraceRange whole("backward");
   head_backward(pass, m.parameters.ln_f, m.gradients.ln_f, m.parameters.wte, m.plan.head(),
                 m.plan.scratch(), accumulate);
   announce(m.table.final_norm());
   for (int64_t layer = m.config.n_layer - 1; layer >= 0; --layer) {
+    const TraceRange trace("layer backward", layer);
     const auto index = static_cast<size_t>(layer);
     block_backward(pass, m.parameters.blocks[index], m.gradients.blocks[index], m.plan.layer(layer),
                    m.plan.scratch(), accumulate);

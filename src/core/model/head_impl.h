@@ -13,6 +13,7 @@ namespace lockstep {
 template <class Device>
 void head_forward(const Pass<Device>& pass, const Parameter<Device>& ln_f,
                   View<Device, const float> wte, const HeadActivations& kept) {
+  const TraceRange trace("head forward");
   norm_forward(pass, ln_f, kept.ln_f, kept.input);
   gemm(pass.stream, Gemm<Device>{.m = pass.rows(),
                                  .n = pass.config.padded_vocab(),
@@ -33,6 +34,7 @@ struct Loss {
 
 template <class Device>
 void loss_forward(const Pass<Device>& pass, const HeadActivations& kept, const Loss<Device>& loss) {
+  const TraceRange trace("loss");
   const View<Device, float> losses = pass.at(kept.losses).subview({0, pass.rows()});
   cross_entropy(pass.stream, CrossEntropy<Device>{.rows = pass.rows(),
                                                   .vocabulary = pass.config.vocab_size,
@@ -52,6 +54,7 @@ template <class Device>
 void head_backward(const Pass<Device>& pass, const Parameter<Device>& ln_f,
                    const Gradient<Device>& ln_f_gradient, View<Device, const float> wte,
                    const HeadActivations& kept, const BackwardScratch& scratch, bool accumulate) {
+  const TraceRange trace("head backward");
   gemm(pass.stream, Gemm<Device>{.m = pass.rows(),
                                  .n = pass.channels(),
                                  .k = pass.config.padded_vocab(),
@@ -66,6 +69,7 @@ void head_backward(const Pass<Device>& pass, const Parameter<Device>& ln_f,
 template <class Device>
 void head_share_backward(const Pass<Device>& pass, const HeadActivations& kept,
                          const BackwardScratch& scratch) {
+  const TraceRange trace("head's share of wte");
   gemm(pass.stream, Gemm<Device>{.m = pass.config.padded_vocab(),
                                  .n = pass.channels(),
                                  .k = pass.rows(),

@@ -28,6 +28,7 @@ struct LinearForward {
 
 template <class Device>
 void linear_forward(typename Device::Stream& stream, const LinearForward<Device>& args) {
+  const TraceRange trace("linear forward");
   gemm(stream, Gemm<Device>{.m = args.rows,
                             .n = args.out,
                             .k = args.in,
@@ -73,6 +74,7 @@ struct LinearBackward {
 template <class Device>
 typename Branch<Device>::Point linear_backward(const Pass<Device>& pass,
                                                const LinearBackward<Device>& args) {
+  const TraceRange trace("linear backward");
   auto& beside = pass.branch->fork(pass.stream);
   column_sum(beside, ColumnSum<Device>{.rows = args.rows,
                                        .columns = args.out,

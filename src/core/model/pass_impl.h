@@ -3,6 +3,7 @@
 #include <cstdint>
 
 #include "core/device/branch.h"
+#include "core/device/trace.h"
 #include "core/device/view.h"
 #include "core/model/activation_plan.h"
 #include "core/model/gpt_config.h"
@@ -41,6 +42,7 @@ using Gradient = WeightAndBias<View<Device, float>>;
 template <class Device>
 void norm_forward(const Pass<Device>& pass, const Parameter<Device>& parameter,
                   const NormActivations& kept, Range input) {
+  const TraceRange trace("layernorm forward");
   layernorm_forward(pass.stream, LayerNormForward<Device>{.rows = pass.rows(),
                                                           .channels = pass.channels(),
                                                           .y = pass.at(kept.out),
@@ -56,6 +58,7 @@ template <class Device>
 void norm_backward(const Pass<Device>& pass, const Parameter<Device>& parameter,
                    const Gradient<Device>& gradient, const NormActivations& kept, Range input,
                    const BackwardScratch& scratch, bool accumulate) {
+  const TraceRange trace("layernorm backward");
   layernorm_backward(pass.stream,
                      LayerNormBackward<Device>{.rows = pass.rows(),
                                                .channels = pass.channels(),

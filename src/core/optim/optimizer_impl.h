@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/device/trace.h"
 #include "core/optim/optimizer.h"
 #include "kernels/reduce.h"
 
@@ -40,6 +41,7 @@ AdamWStep Optimizer<Device>::scalars(int64_t step, double learning_rate) const {
 template <class Device>
 void Optimizer<Device>::step(Stream& stream, View<Device, AdamWStep> scalars,
                              View<Device, float> parameters, View<Device, const float> gradients) {
+  const TraceRange trace("optimizer");
   squared_norm(stream, SquaredNorm<Device>{.out = squared_norm_.view(), .x = gradients});
   clip_scale(stream, ClipScale<Device>{.step = scalars,
                                        .squared_norm = squared_gradient_norm(),
