@@ -107,7 +107,7 @@ void for_each_file_option(Sink& sink, Config& c) {
       .value_name("FOLDER");
   sink.add("--out-dir", &c.out_dir, "Folder for checkpoints and metrics").value_name("FOLDER");
   sink.add("--resume", &c.resume, "Continue from the newest checkpoint in --out-dir");
-  sink.add("--plan", &c.plan, "Say what memory the run takes and what would fit, and end");
+  sink.add("--plan", &c.plan, "Say what memory and time the run takes and what would fit, and end");
   sink.add("--stop-at", &c.stop_at, "Save and stop after this step; 0: --max-iters")
       .at_least(0)
       .at_most(kMostSteps);

@@ -8,6 +8,7 @@
 
 #include "core/base/numa_node.h"
 #include "trainer/gpu_choice.h"
+#include "trainer/step_time.h"
 
 namespace lockstep {
 
@@ -23,6 +24,14 @@ std::map<std::string, std::string> arithmetic(const CudaStream& stream) {
 
 MemorySupply memory_supply(const CudaStream& stream, const Group& /*group*/) {
   return {"on the " + stream.facts().name, CudaDevice::free_bytes(), 1};
+}
+
+std::string predicted_step(const CudaStream& stream, const RunShape& shape) {
+  return step_time_report({.model = shape.model,
+                           .batch = shape.batch.batch_size,
+                           .micro_steps = shape.batch.accumulation_steps,
+                           .precision = stream.precision()},
+                          stream.facts());
 }
 
 void use_rank_gpu(const Group& group, bool share) {

@@ -15,6 +15,7 @@ namespace lockstep {
 DevicePlace place_of(const CudaStream& stream);
 std::map<std::string, std::string> arithmetic(const CudaStream& stream);
 MemorySupply memory_supply(const CudaStream& stream, const Group& group);
+std::string predicted_step(const CudaStream& stream, const RunShape& shape);
 
 /// Makes this rank's GPU, as choose_gpus says, the current one. Collective. Throws UnsupportedError
 /// without a usable GPU, UsageError as choose_gpus.

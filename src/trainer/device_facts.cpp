@@ -21,4 +21,8 @@ MemorySupply memory_supply(const CpuStream& /*stream*/, const Group& group) {
   return {"on this host", CpuDevice::free_bytes(), group.self().local_size};
 }
 
+std::string predicted_step(const CpuStream& /*stream*/, const RunShape& /*shape*/) {
+  return "a step's time is not predicted on a CPU";
+}
+
 }  // namespace lockstep

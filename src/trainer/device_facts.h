@@ -24,5 +24,7 @@ DevicePlace place_of(const CpuStream& stream);
 std::map<std::string, std::string> arithmetic(const CpuStream& stream);
 /// The memory that the ranks of this host have.
 MemorySupply memory_supply(const CpuStream& stream, const Group& group);
+/// What a step is predicted to take, as a line for a person, or that nothing is.
+std::string predicted_step(const CpuStream& stream, const RunShape& shape);
 
 }  // namespace lockstep

@@ -141,10 +141,11 @@ void print_run(const TrainConfig& config, const RunPlan& plan, int64_t memory_by
 }
 
 void print_plan(const Group& group, const TrainConfig& config, const RunPlan& plan,
-                const MemorySupply& supply) {
+                const MemorySupply& supply, const std::string& step_time) {
   if (group.is_root()) {
     print_shape(config, plan);
     say(memory_report(plan.shape(), supply));
+    say(step_time);
   }
 }
 

@@ -63,9 +63,9 @@ void print_buckets(const SumCost& cost, int64_t elements);
 /// What is trained on what, in a few lines.
 void print_run(const TrainConfig& config, const RunPlan& plan, int64_t memory_bytes);
 
-/// The same with memory by class, and what would fit. On rank 0 only; with --plan nothing else
-/// happens.
+/// The same with memory by class, what would fit, and the line about a step's time. On rank 0 only;
+/// with --plan nothing else happens.
 void print_plan(const Group& group, const TrainConfig& config, const RunPlan& plan,
-                const MemorySupply& supply);
+                const MemorySupply& supply, const std::string& step_time);
 
 }  // namespace lockstep

@@ -322,7 +322,8 @@ ExitCode train_on(const Group& group, const TrainConfig& config, const RunPlan& 
     stream.emplace(make_stream());
     check_agreement(group.bootstrap, arithmetic(*stream));
     if (config.plan) {
-      print_plan(group, config, plan, memory_supply(*stream, group));
+      print_plan(group, config, plan, memory_supply(*stream, group),
+                 predicted_step(*stream, plan.shape()));
       return;
     }
     trainer.emplace(group, config, plan, *stream);

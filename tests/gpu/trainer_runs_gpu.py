@@ -128,6 +128,7 @@ def a_signal_to_stop(folder):
 def plan_and_memory(folder):
     plan = train(folder, "out", "--plan")
     expect("AdamW moments" in plan.stdout and "or less fits" in plan.stdout, plan.stdout)
+    expect("a step is predicted to take" in plan.stdout or "is not predicted for" in plan.stdout, plan.stdout)
     run = train(folder, "out", "--n-layer", "96", "--n-embd", "12288", "--n-head", "96", "--global-batch-size", "512",
                 code=OUT_OF_MEMORY)
     expect("MiB are free on the" in run.stderr, run.stderr)

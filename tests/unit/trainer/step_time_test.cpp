@@ -1,0 +1,73 @@
+#include "trainer/step_time.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace lockstep {
+namespace {
+
+CudaFacts h200() {
+  CudaFacts facts;
+  facts.name = "NVIDIA H200";
+  facts.compute_capability = 90;
+  facts.multiprocessors = 132;
+  return facts;
+}
+
+GptConfig char_gpt(int64_t context) {
+  return {.vocab_size = 65, .block_size = context, .n_layer = 6, .n_head = 6, .n_embd = 384};
+}
+
+constexpr GptConfig kGpt2 = {
+    .vocab_size = 50257, .block_size = 1024, .n_layer = 12, .n_head = 12, .n_embd = 768};
+
+struct Measured {
+  GptConfig model;
+  int64_t batch;
+  Precision precision;
+  double milliseconds;
+};
+
+// docs/performance.md. The rates were taken at the highest clock; the longest steps run at a lower
+// one.
+TEST(StepTime, IsWithinASeventhOfWhatWasMeasuredOnAnH200) {
+  for (const Measured& run : {Measured{char_gpt(256), 16, Precision::kTf32, 2.34},
+                              Measured{char_gpt(256), 64, Precision::kTf32, 7.6},
+                              Measured{char_gpt(256), 16, Precision::kFp32, 8.2},
+                              Measured{char_gpt(256), 64, Precision::kFp32, 28.6},
+                              Measured{char_gpt(1024), 16, Precision::kTf32, 9.07},
+                              Measured{char_gpt(2048), 16, Precision::kTf32, 21.8},
+                              Measured{kGpt2, 32, Precision::kTf32, 126}}) {
+    const auto time =
+        predict_step({.model = run.model, .batch = run.batch, .precision = run.precision}, h200());
+    ASSERT_TRUE(time);
+    EXPECT_NEAR(time->total(), run.milliseconds, run.milliseconds / 7)
+        << run.batch << " x " << run.model.block_size;
+  }
+}
+
+TEST(StepTime, CountsForwardAndBackwardOfEveryMicroStepAndOneUpdate) {
+  StepWork work = {.model = char_gpt(256), .batch = 16, .precision = Precision::kTf32};
+  const StepTime one = *predict_step(work, h200());
+  work.micro_steps = 3;
+  const StepTime three = *predict_step(work, h200());
+  EXPECT_DOUBLE_EQ(three.products, 3 * one.products);
+  EXPECT_DOUBLE_EQ(three.attention, 3 * one.attention);
+  EXPECT_DOUBLE_EQ(three.rows, 3 * one.rows);
+  EXPECT_DOUBLE_EQ(three.optimizer, one.optimizer);
+}
+
+TEST(StepTime, SaysWhenItKnowsNothingOfAGpu) {
+  CudaFacts other = h200();
+  other.compute_capability = 86;
+  other.name = "another";
+  EXPECT_FALSE(predict_step({.model = char_gpt(256)}, other));
+  EXPECT_EQ(step_time_report({.model = char_gpt(256)}, other),
+            "a step's time is not predicted for another");
+  EXPECT_EQ(step_time_report({.model = char_gpt(256)}, h200()).find("a step is predicted to take"),
+            std::string::size_type{0});
+}
+
+}  // namespace
+}  // namespace lockstep
