@@ -9,7 +9,7 @@ import pathlib
 import torch
 import torch.nn.functional as F
 
-V, T, L, H, C, B = 65, 33, 2, 3, 48, 2
+V, T, L, H, C, B = 65, 33, 2, 3, 96, 2  # heads of 32, as the GPU's attention takes them
 LOGIT_ROWS = (0, 1, 32, 33, 50, 65)
 SAMPLES = 24
 
