@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <optional>
 #include <utility>
 
 #include "kernels/cuda/ops.h"
@@ -95,23 +96,26 @@ void gemm(ProfiledStream& stream, const Gemm<ProfiledCuda>& args) {
   });
 }
 
-void normed_product(ProfiledStream& stream, const NormedProduct<ProfiledCuda>& args) {
+void weight_gradient(ProfiledStream& stream, const WeightGradient<ProfiledCuda>& args) {
   OpCost cost = floats(args.rows * (args.in + args.out) + args.in * args.out);
   cost.flops = 2.0 * static_cast<double>(args.rows * args.in) * static_cast<double>(args.out);
-  stream.timed(fmt::format("gemm TN {}x{}x{} of a norm", args.out, args.in, args.rows), cost,
-               [&](CudaStream& cuda) {
-                 normed_product(cuda, NormedProduct<CudaDevice>{.rows = args.rows,
-                                                                .in = args.in,
-                                                                .out = args.out,
-                                                                .c = plain(args.c),
-                                                                .normed = plain(args.normed),
-                                                                .dy = plain(args.dy),
-                                                                .x = plain(args.x),
-                                                                .mean = plain(args.mean),
-                                                                .rstd = plain(args.rstd),
-                                                                .gamma = plain(args.gamma),
-                                                                .beta = plain(args.beta),
-                                                                .accumulate = args.accumulate});
+  std::optional<NormedRows<CudaDevice>> norm;
+  if (args.norm) {
+    norm = {plain(args.norm->mean), plain(args.norm->rstd), plain(args.norm->gamma),
+            plain(args.norm->beta), plain(args.norm->memory)};
+  }
+  stream.timed(fmt::format("weight gradient {}x{}x{}{}", args.out, args.in, args.rows,
+                           args.norm ? " of a norm" : ""),
+               cost, [&](CudaStream& cuda) {
+                 weight_gradient(cuda, WeightGradient<CudaDevice>{.rows = args.rows,
+                                                                  .in = args.in,
+                                                                  .out = args.out,
+                                                                  .weight = plain(args.weight),
+                                                                  .bias = plain(args.bias),
+                                                                  .dy = plain(args.dy),
+                                                                  .x = plain(args.x),
+                                                                  .norm = norm,
+                                                                  .accumulate = args.accumulate});
                });
 }
 

@@ -14,8 +14,8 @@
 #include "kernels/embedding.h"
 #include "kernels/gemm.h"
 #include "kernels/layernorm.h"
-#include "kernels/normed_product.h"
 #include "kernels/reduce.h"
+#include "kernels/weight_gradient.h"
 
 namespace lockstep {
 
@@ -72,7 +72,7 @@ struct ProfiledCuda {
 };
 
 void gemm(ProfiledStream& stream, const Gemm<ProfiledCuda>& args);
-void normed_product(ProfiledStream& stream, const NormedProduct<ProfiledCuda>& args);
+void weight_gradient(ProfiledStream& stream, const WeightGradient<ProfiledCuda>& args);
 void attention_forward(ProfiledStream& stream, const AttentionForward<ProfiledCuda>& args);
 void attention_backward(ProfiledStream& stream, const AttentionBackward<ProfiledCuda>& args);
 void layernorm_forward(ProfiledStream& stream, const LayerNormForward<ProfiledCuda>& args);

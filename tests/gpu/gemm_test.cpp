@@ -16,6 +16,7 @@
 #include "gpu/gemm_cases.h"
 #include "gpu/guarded.h"
 #include "kernels/cuda/gemm/plan.h"
+#include "kernels/cuda/gemm/weight_gradient.h"
 #include "kernels/cuda/ops.h"
 
 namespace lockstep {
@@ -42,9 +43,11 @@ std::vector<GemmPlan> every_plan(const Gemm<CudaDevice>& problem, const CudaStre
       if (kernel_facts(kernel).of_parts) {
         all.push_back(all.back());
         all.back().part_m = kernel_facts(kernel).tile_m;
-        if (problem.k > 32) {
-          all.push_back(sliced_plan(kernel, 32, slices));
-          all.back().part_k = 32;
+        for (const int64_t part_k : {32, 96}) {
+          if (problem.k > part_k) {
+            all.push_back(sliced_plan(kernel, part_k, slices));
+            all.back().part_k = part_k;
+          }
         }
       }
     }
@@ -325,55 +328,85 @@ TEST_F(GpuGemm, ChoosesAPlanOfItsOwn) {
   EXPECT_LE(error(c.values(), reference), error_bounds(in, reference).fp32);
 }
 
-// As if the norm's output had been kept: by a copy on the way into the product, or by a pass
-// of its own.
-TEST_F(GpuGemm, OfANormHasTheBitsOfTheProductOfItsOutput) {
+// The parts that a weight gradient is made of, in the memory of one case.
+struct WeightGradientCase {
+  WeightGradientCase(CudaStream& stream, const Size& size)
+      : x(stream, normal(size.k * size.n, 1)),
+        gamma(stream, normal(size.n, 2)),
+        beta(stream, normal(size.n, 3)),
+        mean(stream, size.k),
+        rstd(stream, size.k),
+        y(stream, size.k * size.n),
+        memory(stream, size.k * size.n) {
+    layernorm_forward(stream, {.rows = size.k,
+                               .channels = size.n,
+                               .y = y.view(),
+                               .mean = mean.view(),
+                               .rstd = rstd.view(),
+                               .x = x.view(),
+                               .gamma = gamma.view(),
+                               .beta = beta.view()});
+  }
+  NormedRows<CudaDevice> norm() {
+    return {mean.view(), rstd.view(), gamma.view(), beta.view(), memory.view()};
+  }
+
+  Guarded<float> x, gamma, beta, mean, rstd, y, memory;
+};
+
+std::vector<double> column_sums(const std::vector<float>& dy, std::vector<double> sums) {
+  for (size_t i = 0; i < dy.size(); ++i) {
+    sums[i % sums.size()] += static_cast<double>(dy[i]);
+  }
+  return sums;
+}
+
+// By every plan, its parts among them, the product has the bits of gemm by that plan of the norm's
+// output, were it kept. The bias is the sum of dy, in whatever order.
+TEST_F(GpuGemm, WeightGradientEqualsItsParts) {
   for (const Size& size : {Size{384, 128, 4096}, Size{132, 68, 260}, Size{7, 9, 33}}) {
-    const std::vector<float> x = normal(size.k * size.n, 1);
+    const std::vector<float> dy = normal(size.k * size.m, 0);
+    const std::vector<float> weight = normal(size.m * size.n, 5);
+    const std::vector<float> bias = normal(size.m, 6);
     for (const Precision precision : kPrecisions) {
-      for (const bool accumulate : {false, true}) {
-        SCOPED_TRACE(std::to_string(size.m) + (precision == Precision::kTf32 ? " tf32" : " fp32"));
-        CudaStream stream(precision);
-        const std::vector<float> start = normal(size.m * size.n, 5);
-        Guarded dy(stream, normal(size.k * size.m, 0), 0);
-        Guarded input(stream, x, 0);
-        Guarded gamma(stream, normal(size.n, 2), 0);
-        Guarded beta(stream, normal(size.n, 3), 0);
-        Guarded mean(stream, std::vector<float>(static_cast<size_t>(size.k)), 0);
-        Guarded rstd(stream, std::vector<float>(static_cast<size_t>(size.k)), 0);
-        Guarded y(stream, std::vector<float>(x.size()), 0);
-        layernorm_forward(stream, {.rows = size.k,
-                                   .channels = size.n,
-                                   .y = y.view(),
-                                   .mean = mean.view(),
-                                   .rstd = rstd.view(),
-                                   .x = input.view(),
-                                   .gamma = gamma.view(),
-                                   .beta = beta.view()});
-        Guarded expected(stream, start, 0);
-        gemm(stream, {.m = size.m,
-                      .n = size.n,
-                      .k = size.k,
-                      .trans_a = Transpose::kYes,
-                      .a = dy.view(),
-                      .b = y.view(),
-                      .c = expected.view(),
-                      .accumulate = accumulate});
-        Guarded product(stream, start, 0);
-        Guarded normed(stream, std::vector<float>(x.size(), std::nanf("")), 0);
-        normed_product(stream, {.rows = size.k,
-                                .in = size.n,
-                                .out = size.m,
-                                .c = product.view(),
-                                .normed = normed.view(),
-                                .dy = dy.view(),
-                                .x = input.view(),
-                                .mean = mean.view(),
-                                .rstd = rstd.view(),
-                                .gamma = gamma.view(),
-                                .beta = beta.view(),
-                                .accumulate = accumulate});
-        EXPECT_EQ(product.values(), expected.values());
+      CudaStream stream(precision);
+      WeightGradientCase in(stream, size);
+      Guarded gradient(stream, dy);
+      Guarded got(stream, weight);
+      Guarded sums(stream, bias);
+      for (const unsigned features : {0U, 1U, 2U, 3U}) {
+        const bool accumulate = (features & 1U) != 0;
+        WeightGradient<CudaDevice> args = {.rows = size.k,
+                                           .in = size.n,
+                                           .out = size.m,
+                                           .weight = got.view(),
+                                           .bias = sums.view(),
+                                           .dy = gradient.view(),
+                                           .x = in.x.view(),
+                                           .accumulate = accumulate};
+        if ((features & 2U) != 0) {
+          args.norm = in.norm();
+        }
+        for (const GemmPlan& plan : every_plan(product_of(args), stream)) {
+          SCOPED_TRACE(std::string(kernel_facts(plan.kernel).name) + " slices " +
+                       std::to_string(plan.slices) + " parts " + std::to_string(plan.part_m) +
+                       " x " + std::to_string(plan.part_k) + " features " +
+                       std::to_string(features));
+          Guarded wanted(stream, weight);
+          Gemm<CudaDevice> product = product_of(args);
+          product.b = args.norm ? in.y.view() : in.x.view();
+          product.c = wanted.view();
+          gemm_by_plan(stream, product, plan);
+          copy_from_host(stream, got.view(), weight.data());
+          copy_from_host(stream, sums.view(), bias.data());
+          weight_gradient_by_plan(stream, args, plan);
+          EXPECT_EQ(got.values(), wanted.values());
+          std::vector<double> start(bias.size());
+          if (accumulate) {
+            start.assign(bias.begin(), bias.end());
+          }
+          EXPECT_LE(error(sums.values(), column_sums(dy, start)), 2e-6);
+        }
       }
     }
   }

@@ -27,14 +27,15 @@ AttentionShape attention_shape(const Pass<Device>& pass) {
           .head_dim = pass.config.head_dim()};
 }
 
+/// The output of one of the layer's norms, for the layer behind it.
 template <class Device>
-NormedInput<Device> normed_input(const Pass<Device>& pass, const Parameter<Device>& norm,
-                                 const NormActivations& kept, Range input) {
-  return {.normed = pass.at(kept.out),
-          .of = pass.at(input),
-          .mean = pass.at(kept.mean),
+NormedRows<Device> normed_rows(const Pass<Device>& pass, const Parameter<Device>& norm,
+                               const NormActivations& kept) {
+  return {.mean = pass.at(kept.mean),
           .rstd = pass.at(kept.rstd),
-          .norm = norm};
+          .gamma = norm.weight,
+          .beta = norm.bias,
+          .memory = pass.at(kept.out)};
 }
 
 /// What precedes attention: norm and q, k, v.
@@ -120,16 +121,16 @@ typename Branch<Device>::Point mlp_backward(const Pass<Device>& pass,
                                                    .x_derivative = pass.at(kept.gelu_derivative),
                                                    .accumulate = accumulate});
   const auto hidden = linear_backward(
-      pass,
-      LinearBackward<Device>{.rows = pass.rows(),
-                             .in = pass.channels(),
-                             .out = 4 * pass.channels(),
-                             .dx = pass.at(scratch.branch_gradient),
-                             .gradients = gradients.mlp,
-                             .dy = pass.at(scratch.wide_gradient),
-                             .x_norm = normed_input(pass, parameters.ln_2, kept.ln_2, kept.middle),
-                             .weight = parameters.mlp.weight,
-                             .accumulate = accumulate});
+      pass, LinearBackward<Device>{.rows = pass.rows(),
+                                   .in = pass.channels(),
+                                   .out = 4 * pass.channels(),
+                                   .dx = pass.at(scratch.branch_gradient),
+                                   .gradients = gradients.mlp,
+                                   .dy = pass.at(scratch.wide_gradient),
+                                   .x = pass.at(kept.middle),
+                                   .norm = normed_rows(pass, parameters.ln_2, kept.ln_2),
+                                   .weight = parameters.mlp.weight,
+                                   .accumulate = accumulate});
   pass.branch->join(pass.stream, projection);  // reads residual_gradient, which now changes
   norm_backward(pass, parameters.ln_2, gradients.ln_2, kept.ln_2, kept.middle, scratch, accumulate);
   return hidden;
@@ -163,16 +164,17 @@ void attention_branch_backward(const Pass<Device>& pass, const BlockParameters<D
                                                  .lse = pass.at(kept.lse),
                                                  .qkv = pass.at(kept.qkv)});
   }
-  linear_backward(pass, LinearBackward<Device>{
-                            .rows = pass.rows(),
-                            .in = pass.channels(),
-                            .out = 3 * pass.channels(),
-                            .dx = pass.at(scratch.branch_gradient),
-                            .gradients = gradients.qkv,
-                            .dy = pass.at(scratch.wide_gradient),
-                            .x_norm = normed_input(pass, parameters.ln_1, kept.ln_1, kept.input),
-                            .weight = parameters.qkv.weight,
-                            .accumulate = accumulate});
+  linear_backward(pass,
+                  LinearBackward<Device>{.rows = pass.rows(),
+                                         .in = pass.channels(),
+                                         .out = 3 * pass.channels(),
+                                         .dx = pass.at(scratch.branch_gradient),
+                                         .gradients = gradients.qkv,
+                                         .dy = pass.at(scratch.wide_gradient),
+                                         .x = pass.at(kept.input),
+                                         .norm = normed_rows(pass, parameters.ln_1, kept.ln_1),
+                                         .weight = parameters.qkv.weight,
+                                         .accumulate = accumulate});
   pass.branch->join(pass.stream, projection);
   norm_backward(pass, parameters.ln_1, gradients.ln_1, kept.ln_1, kept.input, scratch, accumulate);
   pass.branch->join(pass.stream);  // the layer's gradients are complete, and wide_gradient is free

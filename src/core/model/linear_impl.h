@@ -7,8 +7,7 @@
 #include "core/model/gpt_tensors.h"
 #include "core/model/pass_impl.h"
 #include "kernels/gemm.h"
-#include "kernels/normed_product.h"
-#include "kernels/reduce.h"
+#include "kernels/weight_gradient.h"
 
 namespace lockstep {
 
@@ -42,16 +41,6 @@ void linear_forward(typename Device::Stream& stream, const LinearForward<Device>
                             .gelu_derivative = args.gelu_derivative});
 }
 
-/// A layer's input that is a LayerNorm's output, which was not kept.
-template <class Device>
-struct NormedInput {
-  View<Device, float> normed;      ///< (rows, in): memory for it
-  View<Device, const float> of;    ///< (rows, in)
-  View<Device, const float> mean;  ///< (rows)
-  View<Device, const float> rstd;  ///< (rows)
-  Parameter<Device> norm;
-};
-
 /// The gradients of y = x · weightᵀ + bias. Those of weight and bias run on the branch, beside dx
 /// and what follows it, up to the point that is returned: only behind it may dy and x be
 /// overwritten and the gradients be read.
@@ -63,12 +52,12 @@ struct LinearBackward {
   View<Device, float> dx;                        ///< (rows, in), overwritten
   WeightAndBias<View<Device, float>> gradients;  ///< (out, in), (out)
   View<Device, const float> dy;                  ///< (rows, out)
-  View<Device, const float> x = {};              ///< (rows, in), or none when it is x_norm
-  std::optional<NormedInput<Device>> x_norm = {};
-  View<Device, const float> weight;             ///< (out, in)
-  View<Device, const float> x_derivative = {};  ///< (rows, in), or none: x = f(z) elementwise,
-                                                ///< this is f'(z), and dx the gradient of z
-  bool accumulate = false;                      ///< of gradients
+  View<Device, const float> x;                   ///< (rows, in)
+  std::optional<NormedRows<Device>> norm = {};   ///< x is then what its output follows from
+  View<Device, const float> weight;              ///< (out, in)
+  View<Device, const float> x_derivative = {};   ///< (rows, in), or none: x = f(z) elementwise,
+                                                 ///< this is f'(z), and dx the gradient of z
+  bool accumulate = false;                       ///< of gradients
 };
 
 template <class Device>
@@ -76,34 +65,15 @@ typename Branch<Device>::Point linear_backward(const Pass<Device>& pass,
                                                const LinearBackward<Device>& args) {
   const TraceRange trace("linear backward");
   auto& beside = pass.branch->fork(pass.stream);
-  column_sum(beside, ColumnSum<Device>{.rows = args.rows,
-                                       .columns = args.out,
-                                       .out = args.gradients.bias,
-                                       .in = args.dy,
-                                       .accumulate = args.accumulate});
-  if (args.x_norm) {
-    normed_product(beside, NormedProduct<Device>{.rows = args.rows,
+  weight_gradient(beside, WeightGradient<Device>{.rows = args.rows,
                                                  .in = args.in,
                                                  .out = args.out,
-                                                 .c = args.gradients.weight,
-                                                 .normed = args.x_norm->normed,
+                                                 .weight = args.gradients.weight,
+                                                 .bias = args.gradients.bias,
                                                  .dy = args.dy,
-                                                 .x = args.x_norm->of,
-                                                 .mean = args.x_norm->mean,
-                                                 .rstd = args.x_norm->rstd,
-                                                 .gamma = args.x_norm->norm.weight,
-                                                 .beta = args.x_norm->norm.bias,
+                                                 .x = args.x,
+                                                 .norm = args.norm,
                                                  .accumulate = args.accumulate});
-  } else {
-    gemm(beside, Gemm<Device>{.m = args.out,
-                              .n = args.in,
-                              .k = args.rows,
-                              .trans_a = Transpose::kYes,
-                              .a = args.dy,
-                              .b = args.x,
-                              .c = args.gradients.weight,
-                              .accumulate = args.accumulate});
-  }
   const auto point = pass.branch->point();
   gemm(pass.stream, Gemm<Device>{.m = args.rows,
                                  .n = args.in,

@@ -13,13 +13,13 @@
 #include "kernels/fingerprint.h"
 #include "kernels/gemm.h"
 #include "kernels/layernorm.h"
-#include "kernels/normed_product.h"
 #include "kernels/reduce.h"
+#include "kernels/weight_gradient.h"
 
 namespace lockstep {
 
 void gemm(CudaStream& stream, const Gemm<CudaDevice>& problem);
-void normed_product(CudaStream& stream, const NormedProduct<CudaDevice>& args);
+void weight_gradient(CudaStream& stream, const WeightGradient<CudaDevice>& args);
 
 void attention_forward(CudaStream& stream, const AttentionForward<CudaDevice>& args);
 void attention_backward(CudaStream& stream, const AttentionBackward<CudaDevice>& args);

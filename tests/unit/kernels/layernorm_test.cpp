@@ -2,8 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include "kernels/gemm.h"
-#include "kernels/normed_product.h"
 #include "support/naive_ops.h"
 #include "support/op_check.h"
 
@@ -155,45 +153,6 @@ TEST(LayerNorm, BackwardAddsFinishedSums) {
     expect_same_bits("dgamma", added.dgamma, sum(in.dgamma, alone.dgamma));
     expect_same_bits("dbeta", added.dbeta, sum(in.dbeta, alone.dbeta));
     expect_same_bits("dx", added.dx, sum(in.dx, alone.dx));
-  }
-}
-
-// As if the norm's output had been kept.
-TEST(NormedProduct, HasTheBitsOfTheProductOfTheOutput) {
-  for (const Case& c : kCases) {
-    const Inputs in(c);
-    const int64_t out = 5;
-    const std::vector<float> dy = normal_values(c.rows * out, 8);
-    const std::vector<float> start = normal_values(out * c.channels, 9);
-    CpuStream stream;
-    const Forward forward = run_forward(stream, c, in.x, in.gamma, in.beta);
-    for (const bool accumulate : {false, true}) {
-      Output expected(start);
-      gemm(stream, {.m = out,
-                    .n = c.channels,
-                    .k = c.rows,
-                    .trans_a = Transpose::kYes,
-                    .a = view_of(dy),
-                    .b = view_of(forward.y),
-                    .c = expected.view(),
-                    .accumulate = accumulate});
-      Output product(start);
-      Output normed(c.rows * c.channels);
-      normed_product(stream, {.rows = c.rows,
-                              .in = c.channels,
-                              .out = out,
-                              .c = product.view(),
-                              .normed = normed.view(),
-                              .dy = view_of(dy),
-                              .x = view_of(in.x),
-                              .mean = view_of(forward.mean),
-                              .rstd = view_of(forward.rstd),
-                              .gamma = view_of(in.gamma),
-                              .beta = view_of(in.beta),
-                              .accumulate = accumulate});
-      expect_same_bits("product", product.values(), expected.values());
-      normed.values();
-    }
   }
 }
 

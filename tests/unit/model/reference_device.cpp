@@ -93,17 +93,25 @@ void layernorm_forward(ReferenceStream& stream, const LayerNormForward<Reference
   finish(stream);
 }
 
-void normed_product(ReferenceStream& stream, const NormedProduct<ReferenceDevice>& args) {
-  store(args.normed, naive::layernorm(load(args.x, args.rows * args.in), load(args.gamma, args.in),
-                                      load(args.beta, args.in))
-                         .y);
+void weight_gradient(ReferenceStream& stream, const WeightGradient<ReferenceDevice>& args) {
+  column_sum(stream, {.rows = args.rows,
+                      .columns = args.out,
+                      .out = args.bias,
+                      .in = args.dy,
+                      .accumulate = args.accumulate});
+  if (args.norm) {
+    store(args.norm->memory,
+          naive::layernorm(load(args.x, args.rows * args.in), load(args.norm->gamma, args.in),
+                           load(args.norm->beta, args.in))
+              .y);
+  }
   gemm(stream, {.m = args.out,
                 .n = args.in,
                 .k = args.rows,
                 .trans_a = Transpose::kYes,
                 .a = args.dy,
-                .b = args.normed,
-                .c = args.c,
+                .b = args.norm ? ConstView(args.norm->memory) : args.x,
+                .c = args.weight,
                 .accumulate = args.accumulate});
 }
 

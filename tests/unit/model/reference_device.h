@@ -11,8 +11,8 @@
 #include "kernels/embedding.h"
 #include "kernels/gemm.h"
 #include "kernels/layernorm.h"
-#include "kernels/normed_product.h"
 #include "kernels/reduce.h"
+#include "kernels/weight_gradient.h"
 
 namespace lockstep {
 
@@ -40,7 +40,7 @@ struct ReferenceDevice {
 
 void set_zero(ReferenceStream& stream, View<ReferenceDevice, float> view);
 void gemm(ReferenceStream& stream, const Gemm<ReferenceDevice>& args);
-void normed_product(ReferenceStream& stream, const NormedProduct<ReferenceDevice>& args);
+void weight_gradient(ReferenceStream& stream, const WeightGradient<ReferenceDevice>& args);
 void layernorm_forward(ReferenceStream& stream, const LayerNormForward<ReferenceDevice>& args);
 void layernorm_backward(ReferenceStream& stream, const LayerNormBackward<ReferenceDevice>& args);
 void attention_forward(ReferenceStream& stream, const AttentionForward<ReferenceDevice>& args);

@@ -3,14 +3,17 @@
 #include <algorithm>
 #include <cstdint>
 #include <limits>
+#include <optional>
 
 #include "core/base/error.h"
 #include "core/base/range.h"
 #include "kernels/check_size.h"
+#include "kernels/cuda/column_partials.h"
 #include "kernels/cuda/gemm/features.h"
 #include "kernels/cuda/gemm/launch.h"
 #include "kernels/cuda/gemm/majors.h"
-#include "kernels/cuda/gemm/norm_operand.h"
+#include "kernels/cuda/gemm/transposed_copy.h"
+#include "kernels/cuda/gemm/weight_gradient.h"
 #include "kernels/cuda/ops.h"
 
 namespace lockstep {
@@ -131,16 +134,21 @@ struct Pitched {
   int64_t pitch;  ///< elements from row to row
 };
 
+/// What is done to operands while they are copied, where they are.
+struct OnTheWay {
+  std::optional<RowNorm> b_norm;  ///< b is this norm's output, of problem.b
+  CudaView<float> a_sums;         ///< (m), or none: (+)= the sums of a's rows, as c
+};
+
 // A product on its way through its parts.
 class PlannedGemm {
  public:
-  /// With `b_norm`, b is that norm's output, of problem.b; the plan is one that copies b.
   PlannedGemm(CudaStream& stream, const Gemm<CudaDevice>& problem, const GemmPlan& plan,
-              const RowNorm* b_norm = nullptr)
+              const OnTheWay& on_the_way)
       : stream_(stream),
         problem_(problem),
         plan_(plan),
-        b_norm_(b_norm),
+        on_the_way_(on_the_way),
         copies_(transposed_copies(plan.kernel, query_of(problem))),
         rows_(plan.part_m > 0 ? plan.part_m : problem.m),
         depth_(plan.part_k > 0 ? plan.part_k : problem.k),
@@ -152,7 +160,11 @@ class PlannedGemm {
     const int64_t partials = finishes_at_once() ? 0 : (plan.slices * rows_ * problem.n + 3) / 4 * 4;
     const int64_t a = copies_.a ? rows_ * depth_ : 0;
     const int64_t b = copies_.b ? depth_ * problem.n : 0;
-    CudaView<float> rest = stream.scratch<float>(sums + partials + a + b);
+    const int64_t last_depth = problem.k - (depths_ - 1) * depth_;
+    const int64_t a_runs =
+        (depths_ - 1) * transpose_sum_rows(depth_) + transpose_sum_rows(last_depth);
+    const int64_t a_partials = on_the_way.a_sums.empty() ? 0 : a_runs * problem.m;
+    CudaView<float> rest = stream.scratch<float>(sums + partials + a + b + a_partials);
     const auto take = [&rest](int64_t size) {
       const CudaView<float> taken = rest.subview({0, size});
       rest = rest.subview({size, rest.size()});
@@ -162,6 +174,7 @@ class PlannedGemm {
     partials_ = take(partials);
     a_ = take(a);
     b_ = take(b);
+    a_partials_ = take(a_partials);
   }
 
   void run() const {
@@ -175,6 +188,13 @@ class PlannedGemm {
     }
     if (depths_ > 1) {
       finish_product(stream_, problem_, sums_.data(), depths_, features_of(problem_));
+    }
+    if (!a_partials_.empty()) {
+      sum_column_partials(stream_, {.parts = a_partials_.size() / problem_.m,
+                                    .columns = problem_.m,
+                                    .partials = a_partials_,
+                                    .out = on_the_way_.a_sums,
+                                    .accumulate = problem_.accumulate});
     }
   }
 
@@ -208,7 +228,13 @@ class PlannedGemm {
     if (!copies_.a) {
       return {from, pitch};
     }
-    transpose_matrix(stream_, a_.data(), from.data(), depth.size(), rows.size(), pitch);
+    if (a_partials_.empty()) {
+      transpose_matrix(stream_, a_.data(), from.data(), depth.size(), rows.size(), pitch);
+    } else {
+      const int64_t run = depth.begin / depth_ * transpose_sum_rows(depth_);
+      float* const sums = a_partials_.data() + run * problem_.m + rows.begin;
+      transpose_summed(stream_, a_.data(), sums, from.data(), depth.size(), rows.size(), pitch);
+    }
     return {a_, depth.size()};
   }
 
@@ -220,12 +246,11 @@ class PlannedGemm {
     if (!copies_.b) {
       return {from, pitch};
     }
-    if (b_norm_ != nullptr) {
-      transpose_normed(stream_, b_.data(), from.data(), depth.size(), problem_.n,
-                       {.mean = b_norm_->mean + depth.begin,
-                        .rstd = b_norm_->rstd + depth.begin,
-                        .gamma = b_norm_->gamma,
-                        .beta = b_norm_->beta});
+    if (on_the_way_.b_norm) {
+      RowNorm norm = *on_the_way_.b_norm;
+      norm.mean += depth.begin;
+      norm.rstd += depth.begin;
+      transpose_normed(stream_, b_.data(), from.data(), depth.size(), problem_.n, norm);
     } else {
       transpose_matrix(stream_, b_.data(), from.data(), depth.size(), problem_.n, pitch);
     }
@@ -260,7 +285,7 @@ class PlannedGemm {
   CudaStream& stream_;
   const Gemm<CudaDevice>& problem_;
   const GemmPlan& plan_;
-  const RowNorm* b_norm_;
+  const OnTheWay& on_the_way_;
   TransposedCopies copies_;
   int64_t rows_;              // of a part
   int64_t depth_;             // of a part
@@ -269,7 +294,30 @@ class PlannedGemm {
   CudaView<float> partials_;  // of a part's slices
   CudaView<float> a_;         // transposed, of a part
   CudaView<float> b_;
+  CudaView<float> a_partials_;  // (of runs of k, m): sums of a
 };
+
+void check_norm(const WeightGradient<CudaDevice>& args) {
+  check_size("weight_gradient: mean", args.norm->mean.size(), args.rows);
+  check_size("weight_gradient: rstd", args.norm->rstd.size(), args.rows);
+  check_size("weight_gradient: gamma", args.norm->gamma.size(), args.in);
+  check_size("weight_gradient: beta", args.norm->beta.size(), args.in);
+  check_size("weight_gradient: memory", args.norm->memory.size(), args.rows * args.in);
+}
+
+// By a pass of its own, which takes mean and rstd anew.
+CudaView<const float> output_of_norm(CudaStream& stream, const WeightGradient<CudaDevice>& args) {
+  const CudaView<float> again = stream.scratch<float>(2 * args.rows);
+  layernorm_forward(stream, {.rows = args.rows,
+                             .channels = args.in,
+                             .y = args.norm->memory,
+                             .mean = again.subview({0, args.rows}),
+                             .rstd = again.subview({args.rows, 2 * args.rows}),
+                             .x = args.x,
+                             .gamma = args.norm->gamma,
+                             .beta = args.norm->beta});
+  return args.norm->memory;
+}
 
 }  // namespace
 
@@ -280,7 +328,7 @@ GemmQuery query_of(const Gemm<CudaDevice>& problem) {
 void gemm_by_plan(CudaStream& stream, const Gemm<CudaDevice>& problem, const GemmPlan& plan) {
   check(problem);
   if (problem.m > 0 && problem.n > 0) {
-    PlannedGemm(stream, problem, plan).run();
+    PlannedGemm(stream, problem, plan, {}).run();
   }
 }
 
@@ -288,42 +336,52 @@ void gemm(CudaStream& stream, const Gemm<CudaDevice>& problem) {
   gemm_by_plan(stream, problem, plan_gemm(query_of(problem), stream.precision(), stream.facts()));
 }
 
-void normed_product(CudaStream& stream, const NormedProduct<CudaDevice>& args) {
-  check_size("normed_product: mean", args.mean.size(), args.rows);
-  check_size("normed_product: rstd", args.rstd.size(), args.rows);
-  check_size("normed_product: gamma", args.gamma.size(), args.in);
-  check_size("normed_product: beta", args.beta.size(), args.in);
-  Gemm<CudaDevice> problem = {.m = args.out,
-                              .n = args.in,
-                              .k = args.rows,
-                              .trans_a = Transpose::kYes,
-                              .a = args.dy,
-                              .b = args.x,
-                              .c = args.c,
-                              .accumulate = args.accumulate};
-  const GemmPlan plan = plan_gemm(query_of(problem), stream.precision(), stream.facts());
-  const bool copied = transposed_copies(plan.kernel, query_of(problem)).b && aligned(args.gamma) &&
-                      aligned(args.beta);
-  if (copied && args.out > 0 && args.in > 0) {
-    check(problem);
-    const RowNorm norm = {.mean = args.mean.data(),
-                          .rstd = args.rstd.data(),
-                          .gamma = args.gamma.data(),
-                          .beta = args.beta.data()};
-    PlannedGemm(stream, problem, plan, &norm).run();
+Gemm<CudaDevice> product_of(const WeightGradient<CudaDevice>& args) {
+  return {.m = args.out,
+          .n = args.in,
+          .k = args.rows,
+          .trans_a = Transpose::kYes,
+          .a = args.dy,
+          .b = args.x,
+          .c = args.weight,
+          .accumulate = args.accumulate};
+}
+
+void weight_gradient_by_plan(CudaStream& stream, const WeightGradient<CudaDevice>& args,
+                             const GemmPlan& plan) {
+  Gemm<CudaDevice> problem = product_of(args);
+  check(problem);
+  check_size("weight_gradient: bias", args.bias.size(), args.out);
+  if (args.norm) {
+    check_norm(args);
+  }
+  if (problem.m == 0 || problem.n == 0) {
     return;
   }
-  const CudaView<float> again = stream.scratch<float>(2 * args.rows);  // mean and rstd
-  layernorm_forward(stream, {.rows = args.rows,
-                             .channels = args.in,
-                             .y = args.normed,
-                             .mean = again.subview({0, args.rows}),
-                             .rstd = again.subview({args.rows, 2 * args.rows}),
-                             .x = args.x,
-                             .gamma = args.gamma,
-                             .beta = args.beta});
-  problem.b = args.normed;
-  gemm(stream, problem);
+  const TransposedCopies copies = transposed_copies(plan.kernel, query_of(problem));
+  OnTheWay on_the_way;
+  if (copies.a) {
+    on_the_way.a_sums = args.bias.subview({0, args.out});
+  } else {
+    column_sum(stream, {.rows = args.rows,
+                        .columns = args.out,
+                        .out = args.bias,
+                        .in = args.dy,
+                        .accumulate = args.accumulate});
+  }
+  // By the kernels that copy both; in fp32 the pass of its own is 2 % of a small model's step.
+  if (args.norm && copies.a && copies.b && aligned(args.norm->gamma) && aligned(args.norm->beta)) {
+    on_the_way.b_norm = {args.norm->mean.data(), args.norm->rstd.data(), args.norm->gamma.data(),
+                         args.norm->beta.data()};
+  } else if (args.norm) {
+    problem.b = output_of_norm(stream, args);
+  }
+  PlannedGemm(stream, problem, plan, on_the_way).run();
+}
+
+void weight_gradient(CudaStream& stream, const WeightGradient<CudaDevice>& args) {
+  const GemmQuery query = query_of(product_of(args));
+  weight_gradient_by_plan(stream, args, plan_gemm(query, stream.precision(), stream.facts()));
 }
 
 }  // namespace lockstep

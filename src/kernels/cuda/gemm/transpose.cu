@@ -1,11 +1,12 @@
 // Transposed copies, for kernels that read K-major operands only; of a matrix as it lies, or of
-// what a LayerNorm makes of it.
+// what a LayerNorm makes of it. Who needs the sums of the columns too has them from the same
+// reading.
 
 #include <cuda_runtime.h>
 
 #include "core/device/cuda_error.h"
 #include "kernels/cuda/gemm/launch.h"
-#include "kernels/cuda/gemm/norm_operand.h"
+#include "kernels/cuda/gemm/transposed_copy.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -51,9 +52,29 @@ struct Normed {
 
 // A block takes 64 x 64 elements. A thread reads four rows of four elements, transposes them in its
 // registers, and writes 16 bytes each way.
-template <class Map>
+// The sum of a tile's row, which is a run of one column of the matrix, by four lanes: into `sums`,
+// which has one row for each row of blocks.
+__device__ void store_sums(const float* tile, float* sums, int column0, int columns,
+                           int64_t pitch) {
+  const int j = static_cast<int>(threadIdx.x) / 4;
+  const int part = static_cast<int>(threadIdx.x) % 4;
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    const float4 four = *reinterpret_cast<const float4*>(&tile[j * kPitch + (4 * i + part) * 4]);
+    sum += (four.x + four.y) + (four.z + four.w);
+  }
+  sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 1);
+  sum += __shfl_xor_sync(0xFFFFFFFFU, sum, 2);
+  if (part == 0 && column0 + j < columns) {
+    sums[blockIdx.y * pitch + column0 + j] = sum;
+  }
+}
+
+template <class Map, bool kSums>
 __global__ void __launch_bounds__(kThreads)
-    transpose_kernel(Map map, float* to, const float* from, int rows, int columns, int64_t pitch) {
+    transpose_kernel(Map map, float* to, float* sums, const float* from, int rows, int columns,
+                     int64_t pitch) {
   __shared__ __align__(16) float tile[kTile * kPitch];
   const int row0 = static_cast<int>(blockIdx.y) * kTile;
   const int column0 = static_cast<int>(blockIdx.x) * kTile;
@@ -72,6 +93,9 @@ __global__ void __launch_bounds__(kThreads)
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     in[i] = Map::apply(in[i], of_row[i], of_columns);
+    if (kSums && row0 + line + i >= rows) {
+      in[i] = make_float4(0, 0, 0, 0);
+    }
   }
   const auto put = [&](int j, float4 value) {
     *reinterpret_cast<float4*>(&tile[(chunk + j) * kPitch + line]) = value;
@@ -81,6 +105,9 @@ __global__ void __launch_bounds__(kThreads)
   put(2, make_float4(in[0].z, in[1].z, in[2].z, in[3].z));
   put(3, make_float4(in[0].w, in[1].w, in[2].w, in[3].w));
   __syncthreads();
+  if constexpr (kSums) {
+    store_sums(tile, sums, column0, columns, pitch);
+  }
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
     const int j = static_cast<int>(threadIdx.x) / 16 + i * 16;
@@ -91,13 +118,13 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <class Map>
-void launch(CudaStream& stream, const Map& map, float* to, const float* from, int64_t rows,
-            int64_t columns, int64_t pitch) {
+template <bool kSums, class Map>
+void launch(CudaStream& stream, const Map& map, float* to, float* sums, const float* from,
+            int64_t rows, int64_t columns, int64_t pitch) {
   const dim3 grid(static_cast<unsigned>((columns + kTile - 1) / kTile),
                   static_cast<unsigned>((rows + kTile - 1) / kTile));
-  transpose_kernel<<<grid, kThreads, 0, stream.handle()>>>(map, to, from, static_cast<int>(rows),
-                                                           static_cast<int>(columns), pitch);
+  transpose_kernel<Map, kSums><<<grid, kThreads, 0, stream.handle()>>>(
+      map, to, sums, from, static_cast<int>(rows), static_cast<int>(columns), pitch);
   check_cuda(cudaGetLastError(), "transposing a matrix");
 }
 
@@ -105,12 +132,21 @@ void launch(CudaStream& stream, const Map& map, float* to, const float* from, in
 
 void transpose_matrix(CudaStream& stream, float* to, const float* from, int64_t rows,
                       int64_t columns, int64_t pitch) {
-  launch(stream, AsTheyLie{}, to, from, rows, columns, pitch);
+  launch<false>(stream, AsTheyLie{}, to, nullptr, from, rows, columns, pitch);
 }
 
 void transpose_normed(CudaStream& stream, float* to, const float* from, int64_t rows,
                       int64_t columns, const RowNorm& norm) {
-  launch(stream, Normed{norm}, to, from, rows, columns, columns);
+  launch<false>(stream, Normed{norm}, to, nullptr, from, rows, columns, columns);
+}
+
+int64_t transpose_sum_rows(int64_t rows) {
+  return (rows + kTile - 1) / kTile;
+}
+
+void transpose_summed(CudaStream& stream, float* to, float* sums, const float* from, int64_t rows,
+                      int64_t columns, int64_t pitch) {
+  launch<true>(stream, AsTheyLie{}, to, sums, from, rows, columns, pitch);
 }
 
 }  // namespace lockstep::cuda

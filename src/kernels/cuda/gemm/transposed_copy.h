@@ -6,6 +6,8 @@
 
 namespace lockstep::cuda {
 
+// As transpose_matrix (launch.h), with something done on the way.
+
 /// How a LayerNorm's output follows from its input, row by row: (x - mean) * rstd * gamma + beta.
 struct RowNorm {
   const float* mean;  ///< of each row
@@ -14,8 +16,16 @@ struct RowNorm {
   const float* beta;
 };
 
-/// As transpose_matrix (launch.h), of the norm's output.
+/// Of the norm's output.
 void transpose_normed(CudaStream& stream, float* to, const float* from, int64_t rows,
                       int64_t columns, const RowNorm& norm);
+
+/// Rows of partial sums that transpose_summed leaves.
+int64_t transpose_sum_rows(int64_t rows);
+
+/// And leaves the sums of each column over runs of its rows: `sums` (transpose_sum_rows, columns),
+/// rows `pitch` elements apart as those of `from`.
+void transpose_summed(CudaStream& stream, float* to, float* sums, const float* from, int64_t rows,
+                      int64_t columns, int64_t pitch);
 
 }  // namespace lockstep::cuda
