@@ -127,7 +127,7 @@ def draw_all_reduce(paths, out):
     results = [AllReduce(path) for path in paths]
     title = f"All-reduce between {results[0].ranks} GPUs"
     how = "inside CUDA graphs, " if all(result.in_graph for result in results) else ""
-    drawing = new_drawing(1060, title, f"{results[0].device}, fp32, in place, {how}medians; each transport in turn with "
+    drawing = new_drawing(1060, title, f"{results[0].device}, fp32, in place, {how}medians; in turn with "
                                        f"{results[0].baseline} in one run")
     panel = time_panel(drawing, (82, 560, 116, 500), results, "Time", True)
     for result in results:

@@ -95,20 +95,20 @@ def prediction(paths):
 
 def step_columns(step, time):
     """A step's own time, and what it waits for."""
-    if time is None:
-        return [""] * 3
-    return [f"{time:.2f} ms", f"{step.exposed(time):.2f} ms", percent(step.hidden(time))]
+    return ["", ""] if time is None else [f"{time:.2f} ms", f"{step.exposed(time):.2f} ms"]
 
 
 def steps(paths):
     head = ["", "nothing sent", "sums alone", "step", "exposed", "hidden", "over one GPU's",
-            "sums after backward", "exposed", "hidden"]
+            "sums after backward", "exposed"]
     parts = []
     for name, (alone, several) in read_steps(paths[0]).items():
-        rows = [["one GPU", "", "", f"{alone.time:.2f} ms", *[""] * 6]]
+        rows = [["one GPU", "", "", f"{alone.time:.2f} ms", *[""] * 5]]
         for step in several:
             rows.append([f"{step.ranks} GPUs, {step.name}", f"{step.nothing_sent:.2f} ms", f"{step.sums:.2f} ms",
-                         *step_columns(step, step.overlapped), f"{step.time / alone.time:.3f}",
+                         *step_columns(step, step.overlapped),
+                         "" if step.overlapped is None else percent(step.hidden(step.overlapped)),
+                         f"{step.time / alone.time:.3f}",
                          *step_columns(step, step.after)])
         parts.append(f"{name}:\n\n{table(head, rows)}")
     return "\n\n".join(parts)
