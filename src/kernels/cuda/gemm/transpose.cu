@@ -50,8 +50,6 @@ struct Normed {
   }
 };
 
-// A block takes 64 x 64 elements. A thread reads four rows of four elements, transposes them in its
-// registers, and writes 16 bytes each way.
 // The sum of a tile's row, which is a run of one column of the matrix, by four lanes: into `sums`,
 // which has one row for each row of blocks.
 __device__ void store_sums(const float* tile, float* sums, int column0, int columns,
@@ -71,6 +69,8 @@ __device__ void store_sums(const float* tile, float* sums, int column0, int colu
   }
 }
 
+// A block takes 64 x 64 elements. A thread reads four rows of four elements, transposes them in its
+// registers, and writes 16 bytes each way.
 template <class Map, bool kSums>
 __global__ void __launch_bounds__(kThreads)
     transpose_kernel(Map map, float* to, float* sums, const float* from, int rows, int columns,
