@@ -68,7 +68,9 @@ class StepBench {
         communicator_(group.bootstrap, group.peers, group.control, communicator_options()),
         replica_(stream_, model_, config.train.adamw(), 1, plan_.batch_size,
                  communicator_.window().subview(window_.gradients)),
-        bucket_elements_(chosen_bucket()),
+        bucket_elements_(bucket_size<Device>(config.train.bucket_elements(), group.bootstrap,
+                                             stream_, communicator_)
+                             .elements),
         batch_(random_batch(plan_.batch_size * model_.block_size, model_.vocab_size,
                             static_cast<uint64_t>(group.rank()))) {}
 
@@ -179,15 +181,6 @@ class StepBench {
     std::vector<double> values;
     std::transform(results.begin(), results.end(), std::back_inserter(values), select);
     return slowest(group_.bootstrap, quantiles(std::move(values)));
-  }
-
-  int64_t chosen_bucket() {
-    const int64_t asked = config_.train.bucket_elements();
-    if (asked > 0 || group_.world_size() == 1) {
-      return std::max<int64_t>(1, asked);
-    }
-    return choose_bucket_elements(
-        measure_sum_cost<Device>(group_.bootstrap, stream_, communicator_), window_.elements());
   }
 
   Group group_;

@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <cstdio>
+#include <optional>
 #include <string>
 
 #include "comm/bootstrap.h"
@@ -63,6 +64,23 @@ SumCost measure_sum_cost(Bootstrap& bootstrap, typename Device::Stream& stream,
   }
   const auto bytes = static_cast<double>(window - few) * sizeof(float);
   return {seconds[0], bytes / std::max(seconds[1] - seconds[0], 1e-9)};
+}
+
+/// A size of buckets, with the cost that it was chosen for, if it was.
+struct BucketSize {
+  int64_t elements = 1;
+  std::optional<SumCost> cost = {};
+};
+
+/// The size that is `asked` for, or with 0 the one that suits what sums cost here. Collective.
+template <class Device>
+BucketSize bucket_size(int64_t asked, Bootstrap& bootstrap, typename Device::Stream& stream,
+                       Communicator<Device>& communicator) {
+  if (asked > 0 || bootstrap.world_size() == 1) {
+    return {std::max<int64_t>(1, asked)};
+  }
+  const SumCost cost = measure_sum_cost<Device>(bootstrap, stream, communicator);
+  return {choose_bucket_elements(cost, communicator.window().size()), cost};
 }
 
 }  // namespace lockstep

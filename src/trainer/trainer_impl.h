@@ -25,19 +25,19 @@ inline CommunicatorOptions communicator_options(const TrainConfig& config, const
   return options;
 }
 
-/// The size that is asked for, or the one that suits what sums cost here.
+/// Of the run's buckets; what was measured for it is printed. Without overlap there are none.
 template <class Device>
 int64_t bucket_elements(const Group& group, const TrainConfig& config,
                         typename Device::Stream& stream, Communicator<Device>& communicator) {
-  if (config.bucket_mb > 0 || group.world_size() == 1) {
-    return std::max<int64_t>(1, config.bucket_elements());
+  if (!config.overlap) {
+    return 1;
   }
-  const SumCost cost = measure_sum_cost<Device>(group.bootstrap, stream, communicator);
-  const int64_t elements = choose_bucket_elements(cost, communicator.window().size());
-  if (group.is_root()) {
-    print_buckets(cost, elements);
+  const BucketSize size =
+      bucket_size<Device>(config.bucket_elements(), group.bootstrap, stream, communicator);
+  if (group.is_root() && size.cost) {
+    print_buckets(*size.cost, size.elements);
   }
-  return elements;
+  return size.elements;
 }
 
 inline StepOptions step_options(const Group& group, const TrainConfig& config, const RunPlan& plan,
