@@ -145,16 +145,13 @@ int all_reduce_bench(int argc, char** argv) {
   }
   MpiBootstrap bootstrap(&argc, &argv);
   Outcome outcome;
-  try {
+  bootstrap.run([&] {
     const PeerTable peers = gather_peer_table(bootstrap);
     ControlOptions control_options;
     control_options.bind_address = options.bind_address;
     ControlPlane control(bootstrap, peers, control_options);
     run_under(control, [&] { outcome = run_sizes(bootstrap, peers, control, options); });
-  } catch (...) {
-    bootstrap.abandon();
-    throw;
-  }
+  });
   return static_cast<int>(verdict(bootstrap, outcome, options));
 }
 

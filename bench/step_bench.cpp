@@ -117,13 +117,8 @@ int bench_main(int argc, char** argv) {
   if (!goes_on) {
     return static_cast<int>(ExitCode::kDone);
   }
-  try {
-    run_bench(bootstrap, config);
-    return static_cast<int>(ExitCode::kDone);
-  } catch (...) {
-    bootstrap.abandon();
-    throw;
-  }
+  bootstrap.run([&] { run_bench(bootstrap, config); });
+  return static_cast<int>(ExitCode::kDone);
 }
 
 }  // namespace

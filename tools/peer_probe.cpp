@@ -31,7 +31,7 @@ int peer_probe(int argc, char** argv) {
   if (!goes_on) {
     return static_cast<int>(ExitCode::kDone);
   }
-  try {
+  return bootstrap.run([&] {
     const PeerTable peers = gather_peer_table(bootstrap);
     ControlPlane control(bootstrap, peers, ControlOptions{});
     const Group group{bootstrap, peers, control};
@@ -39,10 +39,7 @@ int peer_probe(int argc, char** argv) {
     int code = 0;
     run_under(control, [&] { code = probe_gpus(group, options); });
     return code;
-  } catch (...) {
-    bootstrap.abandon();  // ranks that are gone would never come to MPI_Finalize
-    throw;
-  }
+  });
 }
 
 }  // namespace

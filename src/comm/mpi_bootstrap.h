@@ -9,8 +9,7 @@
 namespace lockstep {
 
 /// Bootstrap over MPI: rank and world size from mpirun (or 0 of 1 without it). One per process;
-/// owns MPI from MPI_Init_thread to MPI_Finalize. When the process leaves by an error, call
-/// `abandon` first: MPI_Finalize would wait for ranks that are gone.
+/// owns MPI from MPI_Init_thread to MPI_Finalize.
 class MpiBootstrap final : public Bootstrap {
  public:
   MpiBootstrap(int* argc, char*** argv);
@@ -23,7 +22,17 @@ class MpiBootstrap final : public Bootstrap {
   std::vector<std::string> all_gather(std::string_view bytes) override;
   void barrier() override;
 
-  void abandon() noexcept { abandoned_ = true; }
+  /// Runs what the ranks do together and returns what it returns. Once that has thrown, other ranks
+  /// may be gone: MPI_Finalize, which would wait for them, is then left out.
+  template <class Body>
+  auto run(const Body& body) {
+    try {
+      return body();
+    } catch (...) {
+      abandoned_ = true;
+      throw;
+    }
+  }
 
  private:
   int rank_ = 0;

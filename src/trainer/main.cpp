@@ -29,12 +29,7 @@ int trainer_main(int argc, char** argv) {
     return static_cast<int>(ExitCode::kDone);
   }
   catch_stop_signals();
-  try {
-    return static_cast<int>(train(bootstrap, config));
-  } catch (...) {
-    bootstrap.abandon();  // ranks that are gone would never come to MPI_Finalize
-    throw;
-  }
+  return bootstrap.run([&] { return static_cast<int>(train(bootstrap, config)); });
 }
 
 }  // namespace

@@ -139,14 +139,15 @@ int body(int argc, char** argv) {
     return 0;
   }
   MpiBootstrap bootstrap(&argc, &argv);
-  try {
-    run_rank(orders, bootstrap);
-  } catch (...) {
-    replace_file(std::filesystem::path(orders.directory) / fmt::format("left.{}", bootstrap.rank()),
-                 "");
-    bootstrap.abandon();
-    throw;
-  }
+  bootstrap.run([&] {
+    try {
+      run_rank(orders, bootstrap);
+    } catch (...) {
+      replace_file(
+          std::filesystem::path(orders.directory) / fmt::format("left.{}", bootstrap.rank()), "");
+      throw;
+    }
+  });
   return 0;
 }
 
