@@ -17,9 +17,9 @@ struct CollectiveWords {
   uint64_t busy_ns = 0;      ///< GPU: the time that collectives took so far
 };
 
-/// How the waits of a kernel end; `words` is null where none can be long.
+/// How the waits of a kernel end.
 struct WaitLimit {
-  CollectiveWords* words = nullptr;
+  CollectiveWords* words = nullptr;  ///< whose address is good on the host and on the GPU
   uint64_t timeout_ns = 0;  ///< of the GPU's clock, from the begin of the wait
 };
 
