@@ -65,18 +65,20 @@ void head_backward(const Pass<Device>& pass, const Parameter<Device>& ln_f,
   norm_backward(pass, ln_f, ln_f_gradient, kept.ln_f, kept.input, scratch, accumulate);
 }
 
-/// The head's share of wte's gradient, from the logits' gradient to scratch.head_gradient.
+/// The head's share of wte's gradient, from the logits' gradient to scratch.head_gradient. On the
+/// branch, whose scratch memory for products of this form is there already; nothing is beside it.
 template <class Device>
 void head_share_backward(const Pass<Device>& pass, const HeadActivations& kept,
                          const BackwardScratch& scratch) {
   const TraceRange trace("head's share of wte");
-  gemm(pass.stream, Gemm<Device>{.m = pass.config.padded_vocab(),
-                                 .n = pass.channels(),
-                                 .k = pass.rows(),
-                                 .trans_a = Transpose::kYes,
-                                 .a = pass.at(kept.logits),
-                                 .b = pass.at(kept.ln_f.out),
-                                 .c = pass.at(scratch.head_gradient)});
+  gemm(pass.branch->fork(pass.stream), Gemm<Device>{.m = pass.config.padded_vocab(),
+                                                    .n = pass.channels(),
+                                                    .k = pass.rows(),
+                                                    .trans_a = Transpose::kYes,
+                                                    .a = pass.at(kept.logits),
+                                                    .b = pass.at(kept.ln_f.out),
+                                                    .c = pass.at(scratch.head_gradient)});
+  pass.branch->join(pass.stream);
 }
 
 }  // namespace lockstep
