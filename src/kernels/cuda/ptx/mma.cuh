@@ -6,10 +6,12 @@ namespace lockstep::cuda {
 
 /// The nearest TF32 value of a float, ties away from zero, both as bits. The tensor cores drop the
 /// low 13 bits, which alone would shrink every product by half a unit on average; half a unit added
-/// first makes that a rounding. An integer addition does it at four times the rate of cvt.rna.tf32;
-/// only NaN payloads and infinity come out otherwise.
+/// first makes that a rounding. An integer addition does it at four times the rate of cvt.rna.tf32.
+/// The NaN that arithmetic makes has all bits set but its sign: the sum would be a zero, so it is
+/// made smaller first.
 __device__ inline uint32_t round_to_tf32(uint32_t bits) {
-  return bits + 0x1000U;
+  constexpr int kLargestThatHasRoom = 0x7FFFFFFF - 0x1000;
+  return static_cast<uint32_t>(min(static_cast<int>(bits), kLargestThatHasRoom)) + 0x1000U;
 }
 
 /// d += a · b for one 16 x 8 x 8 product; layouts in kernels/layout/mma_fragment.h.
