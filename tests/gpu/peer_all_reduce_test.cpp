@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cmath>
 #include <deque>
 #include <optional>
 #include <string>
@@ -200,6 +201,16 @@ TEST_P(PeerAllReduceBy, SumsALargeRange) {
     communicator().all_reduce(*stream_, range, 0);
     expect_ring_sums(range, integer_at);
   }
+}
+
+TEST_P(PeerAllReduceBy, PassesOnEveryNan) {
+  // All bits set: what a slot holds that waits for data.
+  const Range range{5, 5 + 3000};
+  const Values nans(static_cast<size_t>(range.size()), std::bit_cast<float>(0xffffffffU));
+  set_window(range, rank_ == 1 ? nans : Values(nans.size(), 1.0F));
+  communicator().all_reduce(*stream_, range, 0);
+  const Values sums = window(range);
+  EXPECT_TRUE(std::all_of(sums.begin(), sums.end(), [](float sum) { return std::isnan(sum); }));
 }
 
 TEST_P(PeerAllReduceBy, SumsAnewAtEachLaunchOfAGraph) {
