@@ -20,7 +20,7 @@ struct CollectiveWords {
 /// How the waits of a kernel end.
 struct WaitLimit {
   CollectiveWords* words = nullptr;  ///< whose address is good on the host and on the GPU
-  uint64_t timeout_ns = 0;  ///< of the GPU's clock, from the begin of the wait
+  uint64_t timeout_ns = 0;           ///< of the GPU's clock, from the begin of the wait
 };
 
 }  // namespace lockstep
