@@ -1,6 +1,7 @@
 #include "comm/cuda/collective_watch.h"
 #include "comm/cuda/gpu_transport.h"
 #include "comm/cuda/peer_all_reduce.h"
+#include "core/device/cuda_branch.h"
 
 namespace lockstep {
 namespace {
@@ -21,15 +22,10 @@ class Peer final : public GpuTransport {
   CudaView<float> window() override { return sums_.window(); }
 
   void all_reduce(CudaStream& stream, Range range, int bucket) override {
-    ready_.record(stream);
-    stream_.wait(ready_);
-    sums_.all_reduce(stream_, range, bucket, PeerLoad::kBeside);
+    sums_.all_reduce(branch_.fork(stream), range, bucket, PeerLoad::kBeside);
   }
 
-  void finish(CudaStream& stream) override {
-    summed_.record(stream_);
-    stream.wait(summed_);
-  }
+  void finish(CudaStream& stream) override { branch_.join(stream); }
 
   void throw_if_failed() override { watch_.throw_if_failed(); }
   double take_seconds() override { return watch_.take_busy_seconds(); }
@@ -39,9 +35,7 @@ class Peer final : public GpuTransport {
   CollectiveWatch watch_;
   PeerAllReduce sums_;
   // Ahead of what backward still has to run: the neighbours wait.
-  CudaStream stream_{Precision::kFp32, StreamPriority::kHigh};
-  CudaEvent ready_;
-  CudaEvent summed_;
+  Branch<CudaDevice> branch_{StreamPriority::kHigh};
 };
 
 }  // namespace

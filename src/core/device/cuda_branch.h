@@ -14,9 +14,11 @@ namespace lockstep {
 template <>
 class Branch<CudaDevice> {
  public:
+  explicit Branch(StreamPriority priority = StreamPriority::kNormal) : priority_(priority) {}
+
   CudaStream& fork(CudaStream& stream) {
     if (!queue_) {
-      queue_.emplace(stream.precision());
+      queue_.emplace(stream.precision(), priority_);
     }
     forked_.record(stream);
     queue_->wait(forked_);
@@ -34,6 +36,7 @@ class Branch<CudaDevice> {
   void join(CudaStream& stream) { join(stream, point()); }
 
  private:
+  StreamPriority priority_;
   std::optional<CudaStream> queue_;  ///< made by the first fork, on its GPU and in its precision
   CudaEvent forked_;
   std::array<CudaEvent, kPoints> points_;
