@@ -1,6 +1,5 @@
 #include "comm/cuda/communicator.h"
 
-#include <algorithm>
 #include <utility>
 
 #include "comm/agreement.h"
@@ -16,10 +15,6 @@ namespace {
 
 /// Why ranks cannot sum over peer access; empty when they can. Collective.
 std::string peer_problem(Bootstrap& bootstrap, const PeerTable& peers) {
-  const auto elsewhere = [&](const PeerInfo& peer) { return peer.host_id != peers[0].host_id; };
-  if (std::any_of(peers.begin(), peers.end(), elsewhere)) {
-    return "the ranks are not on one host";
-  }
   if (peers.size() > static_cast<size_t>(kMostPeerRanks)) {
     return fmt::format("{} ranks are more than {}", peers.size(), kMostPeerRanks);
   }
