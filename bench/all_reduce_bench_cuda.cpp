@@ -13,6 +13,7 @@
 #include "comm/cuda/communicator.h"
 #include "comm/cuda/peer_all_reduce.h"
 #include "comm/cuda/peer_memory.h"
+#include "comm/cuda/rank_gpu.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 #include "nccl.h"
@@ -244,9 +245,7 @@ std::unique_ptr<AllReduceBench> make_cuda_all_reduce_bench(MpiBootstrap& bootstr
                                                            const PeerTable& peers,
                                                            ControlPlane& control,
                                                            const AllReduceOptions& options) {
-  require_cuda_device();
-  const int local_rank = peers[static_cast<size_t>(bootstrap.rank())].local_rank;
-  use_cuda_device(local_rank % cuda_device_count());
+  use_rank_gpu(bootstrap, peers, true);
   return std::make_unique<CudaAllReduceBench>(bootstrap, peers, control, options);
 }
 

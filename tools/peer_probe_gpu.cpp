@@ -5,6 +5,7 @@
 #include <cstdio>
 
 #include "comm/cuda/peer_probe.h"
+#include "comm/cuda/rank_gpu.h"
 #include "core/base/clock.h"
 #include "core/base/exit_code.h"
 #include "core/base/file.h"
@@ -112,7 +113,7 @@ void print_verdict(const PeerVerdict& verdict, const std::string& transport, dou
 }  // namespace
 
 int probe_gpus(const Group& group, const PeerProbeOptions& options) {
-  use_rank_gpu(group, options.share_gpu);
+  use_rank_gpu(group.bootstrap, group.peers, options.share_gpu);
   const CudaStream stream;  // the GPU is set up before the clock runs, as in a run that trains
   group.bootstrap.barrier();
   const Clock::time_point start = Clock::now();

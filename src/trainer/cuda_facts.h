@@ -17,10 +17,7 @@ std::map<std::string, std::string> arithmetic(const CudaStream& stream);
 MemorySupply memory_supply(const CudaStream& stream, const Group& group);
 std::string predicted_step(const CudaStream& stream, const RunShape& shape);
 
-/// Makes this rank's GPU, as choose_gpus says, the current one. Collective. Throws UnsupportedError
-/// without a usable GPU, UsageError as choose_gpus.
-void use_rank_gpu(const Group& group, bool share);
-/// The same, and a stream on it.
+/// A stream on this rank's GPU, which becomes the current one: use_rank_gpu. Collective.
 CudaStream make_cuda_stream(const Group& group, const TrainConfig& config);
 
 }  // namespace lockstep

@@ -1,4 +1,4 @@
-#include "trainer/gpu_choice.h"
+#include "comm/gpu_choice.h"
 
 #include <algorithm>
 #include <cstddef>

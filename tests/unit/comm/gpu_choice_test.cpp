@@ -1,4 +1,4 @@
-#include "trainer/gpu_choice.h"
+#include "comm/gpu_choice.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
