@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -23,6 +24,15 @@ class Bootstrap {
   virtual std::vector<std::string> all_gather(std::string_view bytes) = 0;
   /// Collective.
   virtual void barrier() = 0;
+  /// As barrier, for the end of a run in which ranks may be gone: is left, with false, as soon as
+  /// `over` says so, which it asks about every millisecond.
+  virtual bool barrier_unless(const std::function<bool()>& over) {
+    if (over()) {
+      return false;
+    }
+    barrier();
+    return true;
+  }
 };
 
 }  // namespace lockstep

@@ -3,8 +3,10 @@
 #include <mpi.h>
 
 #include <array>
+#include <chrono>
 #include <cstdlib>
 #include <limits>
+#include <thread>
 
 #include "core/base/error.h"
 
@@ -69,6 +71,26 @@ std::vector<std::string> MpiBootstrap::all_gather(std::string_view bytes) {
 
 void MpiBootstrap::barrier() {
   check_mpi(MPI_Barrier(MPI_COMM_WORLD), "MPI_Barrier");
+}
+
+bool MpiBootstrap::barrier_unless(const std::function<bool()>& over) {
+  if (over()) {
+    return false;
+  }
+  MPI_Request request = MPI_REQUEST_NULL;
+  check_mpi(MPI_Ibarrier(MPI_COMM_WORLD, &request), "MPI_Ibarrier");
+  while (true) {
+    int done = 0;
+    check_mpi(MPI_Test(&request, &done, MPI_STATUS_IGNORE), "MPI_Test");
+    if (done != 0) {
+      return true;
+    }
+    if (over()) {
+      abandoned_ = true;  // the request stays behind
+      return false;
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 }  // namespace lockstep

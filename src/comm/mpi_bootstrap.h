@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -21,6 +22,7 @@ class MpiBootstrap final : public Bootstrap {
   int world_size() const override { return world_size_; }
   std::vector<std::string> all_gather(std::string_view bytes) override;
   void barrier() override;
+  bool barrier_unless(const std::function<bool()>& over) override;
 
   /// Runs what the ranks do together and returns what it returns. Once that has thrown, other ranks
   /// may be gone: MPI_Finalize, which would wait for them, is then left out.

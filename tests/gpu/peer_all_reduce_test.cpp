@@ -103,7 +103,9 @@ class PeerAllReduceBy : public testing::TestWithParam<Way> {
   }
   ~PeerAllReduceBy() override {
     stream_->synchronize();
-    test_bootstrap().barrier();
+    if (communicator_) {
+      communicator_->leave(test_bootstrap(), [] { return false; });
+    }
   }
 
   static const PeerTable& peers() {

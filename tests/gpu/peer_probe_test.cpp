@@ -28,9 +28,18 @@ class Mapping : public PeerMapping {
  public:
   Mapping(Bootstrap& bootstrap, const PeerTable& peers)
       : rank_(bootstrap.rank()),
+        bootstrap_(bootstrap),
         memory_(bootstrap, peers, kProbeBytes),
         scratch_(kProbeBytes),
         kept_(kProbeBytes) {}
+
+  Mapping(const Mapping&) = delete;
+  Mapping& operator=(const Mapping&) = delete;
+  Mapping(Mapping&&) = delete;
+  Mapping& operator=(Mapping&&) = delete;
+  ~Mapping() override {
+    memory_.leave(bootstrap_, [] { return false; });
+  }
 
   std::byte* of(int rank) override { return memory_.of(rank); }
 
@@ -42,6 +51,7 @@ class Mapping : public PeerMapping {
   int rank_;
 
  private:
+  Bootstrap& bootstrap_;
   PeerMemory memory_;
   CudaBuffer<std::byte> scratch_;
   CudaBuffer<std::byte> kept_;

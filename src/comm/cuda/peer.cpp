@@ -1,6 +1,10 @@
+#include <chrono>
+#include <exception>
+
 #include "comm/cuda/collective_watch.h"
 #include "comm/cuda/gpu_transport.h"
 #include "comm/cuda/peer_all_reduce.h"
+#include "core/base/clock.h"
 #include "core/device/cuda_branch.h"
 
 namespace lockstep {
@@ -10,14 +14,23 @@ class Peer final : public GpuTransport {
  public:
   Peer(Bootstrap& bootstrap, const PeerTable& peers, ControlPlane& control,
        const CommunicatorOptions& options)
-      : watch_(control, peers, options.collective_timeout),
+      : bootstrap_(bootstrap),
+        control_(control),
+        leave_timeout_(options.collective_timeout),
+        watch_(control, peers, options.collective_timeout),
         sums_(bootstrap, peers, options.window_elements, watch_.limit()) {}
 
   Peer(const Peer&) = delete;
   Peer& operator=(const Peer&) = delete;
   Peer(Peer&&) = delete;
   Peer& operator=(Peer&&) = delete;
-  ~Peer() override { watch_.stop(); }
+  ~Peer() override {
+    watch_.stop();
+    // An exception on its way will be what the others are told: they do not come.
+    const bool failed = std::uncaught_exceptions() > 0;
+    const Deadline deadline(leave_timeout_);
+    sums_.leave(bootstrap_, [&] { return failed || control_.aborted() || deadline.passed(); });
+  }
 
   CudaView<float> window() override { return sums_.window(); }
 
@@ -32,6 +45,9 @@ class Peer final : public GpuTransport {
   std::string name() const override { return "peer"; }
 
  private:
+  Bootstrap& bootstrap_;
+  ControlPlane& control_;
+  std::chrono::milliseconds leave_timeout_;
   CollectiveWatch watch_;
   PeerAllReduce sums_;
   // Ahead of what backward still has to run: the neighbours wait.

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 
 #include "comm/bootstrap.h"
@@ -25,9 +26,14 @@ class PeerAllReduce {
  public:
   /// On the GPU that is current. Collective; at least two and at most kMostPeerRanks ranks, all of
   /// this host. `limit` ends the waits of the kernels; its words outlive this. Throws as
-  /// PeerMemory. Destroyed when no rank has a sum under way.
+  /// PeerMemory.
   PeerAllReduce(Bootstrap& bootstrap, const PeerTable& peers, int64_t window_elements,
                 WaitLimit limit);
+
+  /// The end of its use, when this rank has no sum under way: as PeerMemory::leave().
+  void leave(Bootstrap& bootstrap, const std::function<bool()>& over) noexcept {
+    memory_.leave(bootstrap, over);
+  }
 
   /// Zeroed, 256-byte aligned.
   CudaView<float> window() { return {everyone_.windows[everyone_.rank], window_elements_}; }

@@ -3,9 +3,11 @@
 #include <cuda_runtime_api.h>
 
 #include <cstring>
+#include <exception>
 #include <string>
 
 #include "core/base/error.h"
+#include "core/device/cuda_device.h"
 #include "core/device/cuda_error.h"
 
 namespace lockstep {
@@ -22,12 +24,13 @@ int64_t whole_blocks(int64_t bytes) {
 }  // namespace
 
 PeerMemory::PeerMemory(Bootstrap& bootstrap, const PeerTable& peers, int64_t bytes)
-    : rank_(bootstrap.rank()), own_(whole_blocks(bytes)), mapped_(peers.size(), nullptr) {
-  mapped_[static_cast<size_t>(rank_)] = own_.view().data();
+    : rank_(bootstrap.rank()), bytes_(whole_blocks(bytes)), mapped_(peers.size(), nullptr) {
+  auto* const own = static_cast<std::byte*>(CudaDevice::allocate(bytes_));
+  mapped_[static_cast<size_t>(rank_)] = own;
 
   std::string problem;  // "rank 1 (host a, pid 9): reason", of the first that cannot be mapped
   cudaIpcMemHandle_t handle{};
-  const cudaError_t exported = cudaIpcGetMemHandle(&handle, own_.view().data());
+  const cudaError_t exported = cudaIpcGetMemHandle(&handle, own);
   const std::string mine(reinterpret_cast<const char*>(&handle),
                          exported == cudaSuccess ? sizeof(handle) : 0);
   const std::vector<std::string> handles = bootstrap.all_gather(mine);
@@ -50,8 +53,7 @@ PeerMemory::PeerMemory(Bootstrap& bootstrap, const PeerTable& peers, int64_t byt
   const std::vector<std::string> problems = bootstrap.all_gather(problem);
   for (size_t rank = 0; rank < problems.size(); ++rank) {
     if (!problems[rank].empty()) {
-      unmap();
-      bootstrap.barrier();  // nobody frees what another still maps
+      leave(bootstrap, [] { return false; });
       throw UnsupportedError("{} cannot map the GPU memory of {}", rank_name(peers[rank]),
                              problems[rank]);
     }
@@ -60,6 +62,18 @@ PeerMemory::PeerMemory(Bootstrap& bootstrap, const PeerTable& peers, int64_t byt
 
 PeerMemory::~PeerMemory() {
   unmap();
+}
+
+void PeerMemory::leave(Bootstrap& bootstrap, const std::function<bool()>& over) noexcept {
+  std::byte* const own = of(rank_);
+  unmap();
+  try {
+    if (bootstrap.barrier_unless(over)) {
+      CudaDevice::deallocate(own, bytes_);
+    }
+  } catch (const std::exception&) {
+    // A rank is gone; others may still be at work in what it leaves to the driver.
+  }
 }
 
 void PeerMemory::unmap() noexcept {

@@ -2,11 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "comm/bootstrap.h"
 #include "comm/peer_table.h"
-#include "core/device/cuda_device.h"
 
 namespace lockstep {
 
@@ -20,7 +20,7 @@ class PeerMemory {
   /// `bytes` is the same on all ranks. Throws UnsupportedError, the same on all ranks, with the
   /// pair and the reason when one cannot map another's; nothing stays mapped or allocated then.
   PeerMemory(Bootstrap& bootstrap, const PeerTable& peers, int64_t bytes);
-  /// Unmaps, and frees this rank's memory, which no rank may still use or map.
+  /// Unmaps. Without leave() this rank's memory stays allocated: others may be at work in it.
   ~PeerMemory();
   PeerMemory(const PeerMemory&) = delete;
   PeerMemory& operator=(const PeerMemory&) = delete;
@@ -29,14 +29,18 @@ class PeerMemory {
 
   /// Where this process sees the memory of `rank`; its own for its own rank.
   std::byte* of(int rank) const { return mapped_[static_cast<size_t>(rank)]; }
-  int64_t bytes() const { return own_.size(); }
+  int64_t bytes() const { return bytes_; }
 
-  /// Unmaps what others own. With a barrier behind it nobody frees what another still maps.
-  void unmap() noexcept;
+  /// Unmaps what others own, and frees this rank's memory once all have done so: what another still
+  /// maps must not be freed. Nothing here uses it any more. Collective; once `over` says so, or a
+  /// rank is gone, it waits for nobody and the memory stays allocated to the end of the process.
+  void leave(Bootstrap& bootstrap, const std::function<bool()>& over) noexcept;
 
  private:
+  void unmap() noexcept;
+
   int rank_;
-  CudaBuffer<std::byte> own_;
+  int64_t bytes_;
   std::vector<std::byte*> mapped_;  ///< by rank; null: not mapped
 };
 

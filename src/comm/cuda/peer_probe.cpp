@@ -45,8 +45,7 @@ PeerVerdict probe_peers(Bootstrap& bootstrap, const PeerTable& peers) {
     PeerMemory memory(bootstrap, peers, kProbeBytes);
     MappedMemory mapping(memory);
     PeerVerdict verdict = PeerLadder(bootstrap, claims, mapping).climb();
-    memory.unmap();
-    bootstrap.barrier();  // nobody frees what another still maps
+    memory.leave(bootstrap, [] { return false; });
     return verdict;
   } catch (const UnsupportedError& problem) {
     for (PeerPair& pair : claims.pairs) {
