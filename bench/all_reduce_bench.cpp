@@ -33,6 +33,9 @@ std::string json_of(const AllReduceBench& bench, const std::vector<AllReduceResu
         separator, result.bytes, timing.time, algorithm_bandwidth(result.bytes, timing.time),
         bus_bandwidth(result.bytes, timing.time, world_size),
         timing.wrong + result.out_of_place.wrong, timing.p99, result.out_of_place.time);
+    if (!result.plan.empty()) {
+      text += fmt::format(R"(, "plan": "{}")", result.plan);
+    }
     if (options.baseline != Baseline::kNone) {
       text += fmt::format(R"(, "baseline_time_us": {:.3f}, "baseline_p99_us": {:.3f})",
                           result.baseline.time, result.baseline.p99);
@@ -54,6 +57,9 @@ void print(const MpiBootstrap& bootstrap, const std::string& text) {
 std::string remarks(const AllReduceBench& bench, const AllReduceResult& result,
                     const AllReduceOptions& options, int world) {
   std::string text;
+  if (!result.plan.empty()) {
+    text += fmt::format("# in place {:12} bytes: {}\n", result.bytes, result.plan);
+  }
   if (bench.link_bandwidth() > 0) {
     text += fmt::format(
         "# in place {:12} bytes: {:.1f} % of the link\n", result.bytes,

@@ -16,6 +16,7 @@ namespace lockstep {
 /// One size: all its timings.
 struct AllReduceResult {
   int64_t bytes = 0;
+  std::string plan;  ///< how our sums were done, where there is more than one way; else empty
   Timing out_of_place;
   Timing in_place;
   Timing baseline;

@@ -61,7 +61,9 @@ class CpuAllReduceBench final : public AllReduceBench {
         });
       }
     }
-    return {elements * static_cast<int64_t>(sizeof(float)), gather_series(bootstrap_, out_of_place),
+    return {elements * static_cast<int64_t>(sizeof(float)),
+            {},
+            gather_series(bootstrap_, out_of_place),
             gather_series(bootstrap_, in_place),
             options_.baseline == Baseline::kMpi ? gather_series(bootstrap_, baseline) : Timing{}};
   }

@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <exception>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -13,6 +14,7 @@
 #include "comm/cuda/communicator.h"
 #include "comm/cuda/peer_all_reduce.h"
 #include "comm/cuda/peer_memory.h"
+#include "comm/cuda/peer_probe.h"
 #include "comm/cuda/rank_gpu.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
@@ -25,32 +27,66 @@ int64_t elements_of(int64_t bytes) {
   return bytes / static_cast<int64_t>(sizeof(float));
 }
 
-/// The window, and how its sums are enqueued: as the trainer does, or by one algorithm over peer
-/// access.
+/// Whether sums go over peer access: by force, or where the trainer would take it too. Collective.
+bool sums_over_peers(Bootstrap& bootstrap, const PeerTable& peers,
+                     const AllReduceOptions& options) {
+  if (bootstrap.world_size() == 1 || (options.transport != TransportChoice::kAuto &&
+                                      options.transport != TransportChoice::kPeer)) {
+    return false;
+  }
+  return options.algorithm != "auto" ||
+         (bootstrap.world_size() <= kMostPeerRanks && probe_peers(bootstrap, peers).usable);
+}
+
+/// The window, and how its sums are enqueued: over peer access by a plan of the bench's own, by any
+/// other transport as the trainer does.
 class Sums {
  public:
   Sums(Bootstrap& bootstrap, const PeerTable& peers, ControlPlane& control,
        const AllReduceOptions& options)
-      : ranks_(bootstrap.world_size()), algorithm_(peer_algorithm(options.algorithm)) {
+      : bootstrap_(bootstrap),
+        control_(control),
+        load_(options.beside ? PeerLoad::kBeside : PeerLoad::kAlone),
+        algorithm_(peer_algorithm(options.algorithm)) {
     CommunicatorOptions of_communicator;
     of_communicator.transport = options.transport;
     of_communicator.window_elements = elements_of(options.table.max_bytes);
     of_communicator.bind_address = options.bind_address;
-    if (!algorithm_) {
+    if (!sums_over_peers(bootstrap, peers, options)) {
       communicator_.emplace(bootstrap, peers, control, of_communicator);
       return;
     }
     watch_.emplace(control, peers, of_communicator.collective_timeout);
     peer_.emplace(bootstrap, peers, of_communicator.window_elements, watch_->limit());
   }
+  Sums(const Sums&) = delete;
+  Sums& operator=(const Sums&) = delete;
+  Sums(Sums&&) = delete;
+  Sums& operator=(Sums&&) = delete;
+  ~Sums() {
+    if (peer_) {
+      watch_->stop();
+      const bool failed = std::uncaught_exceptions() > 0;
+      peer_->leave(bootstrap_, [&] { return failed || control_.aborted(); });
+    }
+  }
 
   CudaView<float> window() { return peer_ ? peer_->window() : communicator_->window(); }
   std::string transport() const { return peer_ ? "peer" : communicator_->transport_name(); }
 
+  /// How a range of `bytes` is summed over peer access; else empty.
+  std::string plan(int64_t bytes) const {
+    if (!peer_) {
+      return {};
+    }
+    const PeerPlan plan = plan_of(bytes);
+    return fmt::format("{}, {} block{}", peer_algorithm_word(plan.algorithm), plan.blocks,
+                       plan.blocks == 1 ? "" : "s");
+  }
+
   void enqueue(CudaStream& stream, Range range) {
     if (peer_) {
-      const int64_t bytes = range.size() * static_cast<int64_t>(sizeof(float));
-      peer_->force(plan_peer_all_reduce(ranks_, bytes, PeerLoad::kAlone, algorithm_));
+      peer_->force(plan_of(range.size() * static_cast<int64_t>(sizeof(float))));
       peer_->all_reduce(stream, range, 0);
     } else {
       communicator_->all_reduce(stream, range, 0);
@@ -66,7 +102,13 @@ class Sums {
   }
 
  private:
-  int ranks_;
+  PeerPlan plan_of(int64_t bytes) const {
+    return plan_peer_all_reduce(bootstrap_.world_size(), bytes, load_, algorithm_);
+  }
+
+  Bootstrap& bootstrap_;
+  ControlPlane& control_;
+  PeerLoad load_;
   std::optional<PeerAlgorithm> algorithm_;
   std::optional<Communicator<CudaDevice>> communicator_;
   std::optional<PeerAllReduce> peer_;
@@ -134,7 +176,7 @@ class CudaAllReduceBench final : public AllReduceBench {
       kinds.emplace_back(ordinary, ordinary, [=, this] { nccl_->all_reduce(stream_, ordinary); });
     }
     time(kinds);
-    return {range.size() * static_cast<int64_t>(sizeof(float)),
+    return {range.size() * static_cast<int64_t>(sizeof(float)), sums_.plan(bytes),
             gather_series(bootstrap_, kinds[0].series), gather_series(bootstrap_, kinds[1].series),
             nccl_ ? gather_series(bootstrap_, kinds[2].series) : Timing{}};
   }

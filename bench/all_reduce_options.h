@@ -15,6 +15,7 @@ struct AllReduceOptions {
   bool cuda = false;
   TransportChoice transport = TransportChoice::kAuto;
   std::string algorithm = "auto";  ///< of GPUs over peer access
+  bool beside = false;             ///< and by their plan for sums beside other work
   Baseline baseline = Baseline::kNone;
   double min_bus_bandwidth = 0;  ///< GB/s, of the average
   std::string json;

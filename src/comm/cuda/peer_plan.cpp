@@ -1,6 +1,7 @@
 #include "comm/cuda/peer_plan.h"
 
 #include <algorithm>
+#include <cstddef>
 
 namespace lockstep {
 namespace {
@@ -30,6 +31,10 @@ std::optional<PeerAlgorithm> peer_algorithm(const std::string& word) {
     return std::nullopt;
   }
   return static_cast<PeerAlgorithm>(found - kPeerAlgorithmWords.begin() - 1);
+}
+
+const std::string& peer_algorithm_word(PeerAlgorithm algorithm) {
+  return kPeerAlgorithmWords[static_cast<size_t>(algorithm) + 1];
 }
 
 PeerPlan plan_peer_all_reduce(int ranks, int64_t bytes, PeerLoad load,

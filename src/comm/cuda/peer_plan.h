@@ -19,6 +19,7 @@ enum class PeerAlgorithm : uint8_t {
 inline const std::vector<std::string> kPeerAlgorithmWords = {"auto", "one-shot", "pull", "push",
                                                              "ring"};
 std::optional<PeerAlgorithm> peer_algorithm(const std::string& word);
+const std::string& peer_algorithm_word(PeerAlgorithm algorithm);
 
 /// One way to run one sum; the same on all ranks.
 struct PeerPlan {
