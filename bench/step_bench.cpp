@@ -74,6 +74,7 @@ void run_bench(Bootstrap& bootstrap, const StepBenchConfig& config) {
   const Group group{bootstrap, peers, control};
   bool cuda = false;
   start_together(group, "step_bench", [&] { cuda = runs_on_cuda(group, config.train); });
+  control.set_peer_timeout(config.train.peer_limit(cuda));
   run_under(control, [&] {
     const StepFigures figures =
         cuda ? measure_on_cuda(group, config) : measure_on_cpu(group, config);

@@ -52,7 +52,10 @@ struct Peer {
 
 struct ControlPlane::Impl {
   Impl(Bootstrap& bootstrap, PeerTable table, ControlOptions chosen)
-      : rank(bootstrap.rank()), peers(std::move(table)), options(std::move(chosen)) {
+      : rank(bootstrap.rank()),
+        peers(std::move(table)),
+        options(std::move(chosen)),
+        peer_timeout(options.peer_timeout) {
     if (!alone()) {
       for (const PeerInfo& peer : peers) {
         unfinished.insert(peer.rank);
@@ -302,8 +305,8 @@ struct ControlPlane::Impl {
       }
       peer.silence += ran;
       // One interval more, because the first tick after a frame counts time before it.
-      if (peer.silence >= options.peer_timeout + options.heartbeat_interval) {
-        conclude(rank_stopped(peer.info, peer.status(), options.peer_timeout));
+      if (peer.silence >= peer_timeout + options.heartbeat_interval) {
+        conclude(rank_stopped(peer.info, peer.status(), peer_timeout));
         return;
       }
     }
@@ -317,6 +320,7 @@ struct ControlPlane::Impl {
   const int rank;
   const PeerTable peers;
   const ControlOptions options;
+  milliseconds peer_timeout;  // the control thread's, once it runs
   StatusPage page;
   LauncherWatch launcher;
   std::atomic<bool> aborted{false};
@@ -354,6 +358,10 @@ void ControlPlane::set_phase(Phase phase) noexcept {
 
 void ControlPlane::set_bucket(int bucket) noexcept {
   impl_->page.set_bucket(bucket);
+}
+
+void ControlPlane::set_peer_timeout(milliseconds timeout) {
+  asio::post(impl_->io, [impl = impl_.get(), timeout] { impl->peer_timeout = timeout; });
 }
 
 bool ControlPlane::aborted() const noexcept {

@@ -42,6 +42,9 @@ class ControlPlane {
   void set_phase(Phase phase) noexcept;
   void set_bucket(int bucket) noexcept;  ///< -1: none
 
+  /// In place of the options' from now on; the same on all ranks.
+  void set_peer_timeout(std::chrono::milliseconds timeout);
+
   /// True once the run is over for a cause elsewhere. Every wait of the data plane polls it. Cheap,
   /// any thread.
   bool aborted() const noexcept;

@@ -147,8 +147,9 @@ void for_each_machine_option(Sink& sink, Config& c) {
            "Steps between comparisons of all ranks' parameters; 0: never")
       .at_least(0)
       .at_most(kMostSteps);
-  sink.add("--peer-timeout", &c.peer_timeout, "Seconds of silence after which a rank is lost")
-      .at_least(1)
+  sink.add("--peer-timeout", &c.peer_timeout,
+           "Seconds of silence after which a rank is lost; 0: 4 on GPUs, 10 on CPUs")
+      .at_least(0)
       .at_most(kMostSeconds);
   sink.add("--collective-timeout", &c.collective_timeout,
            "Seconds that a collective waits for a rank that lives")
@@ -257,10 +258,18 @@ LrSchedule TrainConfig::lr_schedule() const {
 
 ControlOptions TrainConfig::control() const {
   ControlOptions control;
-  control.peer_timeout = milliseconds(peer_timeout);
+  control.peer_timeout = peer_limit(false);
   control.finish_timeout = milliseconds(collective_timeout);
   control.bind_address = bind_address;
   return control;
+}
+
+std::chrono::milliseconds TrainConfig::peer_limit(bool cuda) const {
+  // Where CPUs compute, heartbeats compete with that for the cores, and machines are shared with
+  // others; a GPU leaves its host idle, and what waits for a lost rank is dear.
+  constexpr double kOnCpus = 10;
+  constexpr double kOnGpus = 4;
+  return milliseconds(peer_timeout != 0 ? peer_timeout : cuda ? kOnGpus : kOnCpus);
 }
 
 CommunicatorOptions TrainConfig::communicator() const {
@@ -285,6 +294,10 @@ void TrainConfig::validate() const {
   if (stop_at > max_iters) {
     throw UsageError("--stop-at {} is behind the end of the run, --max-iters {}", stop_at,
                      max_iters);
+  }
+  if (peer_timeout != 0 && peer_timeout < 1) {
+    throw UsageError("--peer-timeout {}: heartbeats come every half a second; give 1 or more",
+                     peer_timeout);
   }
   if (lr_decay_iters != 0 && lr_decay_iters < warmup_iters) {
     throw UsageError("--lr-decay-iters {} ends before --warmup-iters {} have passed",

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -67,7 +68,7 @@ struct TrainConfig {
   bool overlap = true;
   bool verify_reduce = false;
   int64_t check_interval = 100;     ///< 0: never
-  double peer_timeout = 10;         ///< seconds
+  double peer_timeout = 0;          ///< seconds; 0: see peer_limit
   double collective_timeout = 120;  ///< seconds
   std::string bind_address;
 
@@ -75,7 +76,10 @@ struct TrainConfig {
   GptConfig model(int64_t vocab_size) const;
   AdamWOptions adamw() const;
   LrSchedule lr_schedule() const;
+  /// For a start, whose device is still to be chosen: on any of them.
   ControlOptions control() const;
+  /// How long a rank may be silent once the run is on GPUs or CPUs.
+  std::chrono::milliseconds peer_limit(bool cuda) const;
   /// Without the size of the window, which the model decides.
   CommunicatorOptions communicator() const;
 

@@ -101,6 +101,7 @@ ExitCode train(Bootstrap& bootstrap, const TrainConfig& config) {
     check_agreement(bootstrap, plan->shared_facts(config));
     cuda = runs_on_cuda(group, config);
   });
+  control.set_peer_timeout(config.peer_limit(cuda));
   return cuda ? train_on_cuda(group, config, *plan) : train_on_cpu(group, config, *plan);
 }
 

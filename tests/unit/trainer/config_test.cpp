@@ -93,6 +93,17 @@ TEST(Config, FlagsReachWhatTheyName) {
   EXPECT_EQ(config.lr_schedule().lr_decay_iters, 400);
 }
 
+TEST(Config, SilenceIsShorterOnGpusUnlessALimitIsGiven) {
+  const TrainConfig config = parse({});
+  EXPECT_EQ(config.peer_limit(true), std::chrono::seconds(4));
+  EXPECT_EQ(config.peer_limit(false), std::chrono::seconds(10));
+  EXPECT_EQ(config.control().peer_timeout, std::chrono::seconds(10));
+  const TrainConfig given = parse({"--peer-timeout", "7"});
+  EXPECT_EQ(given.peer_limit(true), std::chrono::seconds(7));
+  EXPECT_EQ(given.peer_limit(false), std::chrono::seconds(7));
+  EXPECT_THAT(refusal({"--peer-timeout", "0.5"}), HasSubstr("--peer-timeout 0.5"));
+}
+
 TEST(Config, RefusesWhatIsNoOptionOrNoValueOfIt) {
   EXPECT_THAT(refusal({"--n-layers", "2"}), HasSubstr("--n-layer"));
   EXPECT_THAT(refusal({"--n-layer", "two"}), HasSubstr("--n-layer"));
