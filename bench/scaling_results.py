@@ -69,11 +69,11 @@ class Step:
         return 1 - self.exposed(step) / self.sums
 
 
-def model_of(options):
+def model_of(options, rank_batch):
     """A model's short name, with the batch of a rank."""
     sizes = tuple(int(options[name]) for name in ("n-layer", "n-head", "n-embd"))
     name = {(6, 6, 384): "char", (12, 12, 768): "124M"}.get(sizes, "{} layers, {} heads, {} channels".format(*sizes))
-    return f"{name}, {options['batch-size']} x {options['block-size']} tokens a rank, {options['precision']}"
+    return f"{name}, {rank_batch} x {options['block-size']} tokens a rank, {options['precision']}"
 
 
 def gather_steps(paths):
@@ -82,12 +82,10 @@ def gather_steps(paths):
     for path in paths:
         data = json.loads(pathlib.Path(path).read_text())
         options = data["options"]
-        tokens = data["tokens_per_second"] * data["step_ms"] * 1e-3
-        tokens_a_rank = int(options["batch-size"]) * int(options["block-size"])
         rows.append({
-            "model": model_of(options), "ranks": round(tokens / tokens_a_rank),
-            "transport": data["transport"], "overlap": options["overlap"] == "true",
-            "bucket_mb": options["bucket-mb"], "device": data["device"].split(",")[0], "build": data["build"],
+            "model": model_of(options, data["rank_batch"]), "ranks": data["ranks"], "transport": data["transport"],
+            "overlap": options["overlap"] == "true", "bucket_mb": options["bucket-mb"],
+            "device": data["device"].split(",")[0], "build": data["build"],
             **{name: data[name] for name in FIGURES}})
     places = ["none", *TRANSPORTS]
     return sorted(rows, key=lambda row: (row["reduced_bytes"], places.index(row["transport"]), not row["overlap"]))

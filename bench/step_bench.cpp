@@ -55,17 +55,19 @@ std::string to_json(const StepBenchConfig& config, const StepFigures& f) {
     options += fmt::format(R"({}"{}": "{}")", options.empty() ? "" : ", ", name, value);
   }
   return fmt::format(
-      R"({{"bench": "step_bench", "build": "{}", "transport": "{}", "device": "{}",
+      R"({{"bench": "step_bench", "build": "{}", "ranks": {}, "rank_batch": {},
+ "transport": "{}", "device": "{}",
  "options": {{{}}},
  "steps": {}, {}, {}, {}, {}, {}, {}, {}, {},
  "exposed_ms": {:.4f}, "exposed_without_overlap_ms": {:.4f}, "tokens_per_second": {:.1f},
  "reduced_bytes": {}, "memory_bytes": {}}}
 )",
-      build_id(), f.transport, f.device, options, config.steps * config.rounds, ms("step", f.step),
-      ms("forward", f.forward), ms("backward", f.backward), ms("waited", f.waited),
-      ms("optimizer", f.optimizer), ms("replica", f.replica), ms("after", f.after),
-      ms("comm_alone", f.comm), 1e3 * f.exposed(), 1e3 * f.exposed_without_overlap(),
-      static_cast<double>(f.tokens) / f.step.median, f.reduced_bytes, f.memory_bytes);
+      build_id(), f.ranks, f.rank_batch, f.transport, f.device, options,
+      config.steps * config.rounds, ms("step", f.step), ms("forward", f.forward),
+      ms("backward", f.backward), ms("waited", f.waited), ms("optimizer", f.optimizer),
+      ms("replica", f.replica), ms("after", f.after), ms("comm_alone", f.comm), 1e3 * f.exposed(),
+      1e3 * f.exposed_without_overlap(), static_cast<double>(f.tokens) / f.step.median,
+      f.reduced_bytes, f.memory_bytes);
 }
 
 void run_bench(Bootstrap& bootstrap, const StepBenchConfig& config) {

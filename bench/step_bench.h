@@ -29,6 +29,8 @@ struct StepFigures {
   std::string title;
   std::string device;
   std::string transport;
+  int ranks = 1;
+  int64_t rank_batch = 0;     ///< sequences of a step on one rank
   int64_t tokens = 0;         ///< of a step, over all ranks
   int64_t reduced_bytes = 0;  ///< of a step
   int64_t memory_bytes = 0;   ///< what rank 0 took of its device

@@ -117,15 +117,17 @@ class StepBench {
     StepFigures figures;
     figures.device = place_of(stream_).device;
     figures.transport = communicator_.transport_name();
+    figures.ranks = group_.world_size();
+    figures.rank_batch = plan_.batch_size * plan_.accumulation_steps;
     figures.tokens = plan_.global_batch_size() * model_.block_size;
     figures.reduced_bytes = window_.elements() * static_cast<int64_t>(sizeof(float));
     figures.title = fmt::format(
-        "{} ranks, {}, {}, {}, overlap {}; {} layers, {} heads, {} channels, block {}, vocabulary "
+        "{} rank{}, {}, {}, {}, overlap {}; {} layers, {} heads, {} channels, block {}, vocabulary "
         "{}: {} parameters; {} x {} tokens a step",
-        group_.world_size(), figures.transport, figures.device, config_.train.precision,
-        config_.train.overlap ? "on" : "off", model_.n_layer, model_.n_head, model_.n_embd,
-        model_.block_size, config_.vocab_size, ParamTable(model_).parameter_count(),
-        plan_.global_batch_size(), model_.block_size);
+        figures.ranks, figures.ranks == 1 ? "" : "s", figures.transport, figures.device,
+        config_.train.precision, config_.train.overlap ? "on" : "off", model_.n_layer,
+        model_.n_head, model_.n_embd, model_.block_size, config_.vocab_size,
+        ParamTable(model_).parameter_count(), plan_.global_batch_size(), model_.block_size);
     return figures;
   }
 

@@ -12,15 +12,15 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "bench"))
 import scaling_tables  # noqa: E402
 from scaling_results import AllReduce, gather_steps, read_steps  # noqa: E402
 
-CHAR = {"n-layer": "6", "n-head": "6", "n-embd": "384", "batch-size": "16", "block-size": "256", "precision": "tf32",
+CHAR = {"n-layer": "6", "n-head": "6", "n-embd": "384", "batch-size": "0", "block-size": "256", "precision": "tf32",
         "bucket-mb": "1"}
 
 
 def step_file(transport, ranks, overlap, step_ms, **figures):
-    return {"bench": "step_bench", "build": "lockstep", "transport": transport, "device": "A GPU, 0000:00:06.0",
-            "options": {**CHAR, "overlap": overlap}, "steps": 60, "step_ms": step_ms, "step_p95_ms": step_ms,
-            "replica_ms": step_ms, "after_ms": 0, "comm_alone_ms": 0, "reduced_bytes": 43 << 20,
-            "tokens_per_second": 1e3 * ranks * 16 * 256 / step_ms, **figures}
+    return {"bench": "step_bench", "build": "lockstep", "ranks": ranks, "rank_batch": 16, "transport": transport,
+            "device": "A GPU, 0000:00:06.0", "options": {**CHAR, "overlap": overlap}, "steps": 60, "step_ms": step_ms,
+            "step_p95_ms": step_ms, "replica_ms": step_ms, "after_ms": 0, "comm_alone_ms": 0,
+            "reduced_bytes": 43 << 20, **figures}
 
 
 class InFolder(unittest.TestCase):
@@ -43,9 +43,10 @@ class Steps(InFolder):
     OVERLAPPED = step_file("peer", 2, "true", 2.2, replica_ms=2.1, after_ms=2.5, comm_alone_ms=0.4)
     AFTER = step_file("peer", 2, "false", 2.6, replica_ms=2.1, comm_alone_ms=0.4)
 
-    def test_sees_how_many_ranks_ran(self):
+    def test_tells_how_many_ranks_ran_and_each_ones_batch_whatever_the_options_leave_open(self):
         rows = gather_steps([self.write("one.json", self.ONE), self.write("two.json", self.OVERLAPPED)])
         self.assertEqual([row["ranks"] for row in rows], [1, 2])
+        self.assertEqual({row["model"] for row in rows}, {"char, 16 x 256 tokens a rank, tf32"})
 
     def test_exposed_is_what_a_step_takes_longer_than_one_that_sends_nothing(self):
         (alone, (step,)), = self.read(self.OVERLAPPED, self.ONE).values()
