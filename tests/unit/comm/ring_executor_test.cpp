@@ -4,124 +4,23 @@
 #include <gtest/gtest.h>
 #include <sys/socket.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstring>
-#include <functional>
 #include <latch>
-#include <memory>
 #include <thread>
 #include <vector>
 
-#include "comm/ring_links.h"
-#include "comm/ring_schedule.h"
 #include "comm/socket_transport.h"
-#include "core/base/clock.h"
-#include "support/faulty_transport.h"
-#include "support/ring_inputs.h"
-#include "support/thread_bootstrap.h"
-#include "support/unmappable_bootstrap.h"
+#include "unit/comm/ring_of_threads.h"
 
 namespace lockstep {
 namespace {
 
 using std::chrono::milliseconds;
 using testing::HasSubstr;
-
-constexpr int64_t kS = kSegmentElements;
-
-/// The abort of a group of threads, in place of the control plane.
-class TestAbort final : public AbortSource {
- public:
-  void abort() { aborted_ = true; }
-  bool aborted() const noexcept override { return aborted_; }
-  void throw_if_aborted() const override {
-    if (aborted_) {
-      throw AbortedError(ExitCode::kPeerLost, "the cause elsewhere");
-    }
-  }
-  void await_cause() const override { throw_if_aborted(); }
-
- private:
-  std::atomic<bool> aborted_{false};
-};
-
-const TestAbort kNoAbort;
-
-enum class Links { kShm, kSocket, kMixed };
-
-struct RingSetup {
-  int world = 2;
-  Links links = Links::kShm;
-  int64_t elements = 0;
-  milliseconds timeout{20000};
-  std::function<std::unique_ptr<SendEdge>(int rank, std::unique_ptr<SendEdge>)> wrap{};
-  bool slow_copies = false;  ///< every rank takes its time before it copies what was published
-};
-
-/// A receiving end that lets the sender run ahead.
-class SlowRecvEdge final : public RecvEdge {
- public:
-  explicit SlowRecvEdge(std::unique_ptr<RecvEdge> edge) : edge_(std::move(edge)) {}
-
-  bool try_begin(CollectiveHeader* header) override { return edge_->try_begin(header); }
-  bool try_reduce(Range range) override { return edge_->try_reduce(range); }
-  bool try_copy(Range range) override {
-    std::this_thread::sleep_for(milliseconds(5));
-    return edge_->try_copy(range);
-  }
-  void end() override { edge_->end(); }
-  Readiness readiness() const override { return edge_->readiness(); }
-  void sleep(std::chrono::microseconds limit) override { edge_->sleep(limit); }
-
- private:
-  std::unique_ptr<RecvEdge> edge_;
-};
-
-using Body = std::function<void(int rank, RingExecutor&, CpuView<float> window)>;
-
-/// Runs `body` on every rank of a ring of threads.
-void run_ring(const RingSetup& setup, const AbortSource& abort, const Body& body) {
-  run_ranks(setup.world, [&](Bootstrap& bootstrap) {
-    const PeerTable peers = gather_peer_table(bootstrap);
-    UnmappableBootstrap unmappable(bootstrap);
-    CommunicatorOptions options;
-    options.window_elements = setup.elements;
-    options.transport =
-        setup.links == Links::kSocket ? TransportChoice::kSocket : TransportChoice::kAuto;
-    RingLinks links =
-        connect_ring(setup.links == Links::kMixed ? unmappable : bootstrap, peers, options);
-    const std::array names = {"shm", "socket", "shm+socket"};
-    ASSERT_EQ(links.name, names[static_cast<size_t>(setup.links)]);
-    RingOptions ring;
-    ring.rank = bootstrap.rank();
-    ring.world_size = bootstrap.world_size();
-    ring.timeout = setup.timeout;
-    ring.pace = links.pace;
-    if (setup.wrap) {
-      links.send = setup.wrap(ring.rank, std::move(links.send));
-    }
-    if (setup.slow_copies) {
-      links.recv = std::make_unique<SlowRecvEdge>(std::move(links.recv));
-    }
-    RingExecutor executor(ring, std::move(links.send), std::move(links.recv), abort);
-    body(ring.rank, executor, links.window);
-  });
-}
-
-void expect_integer_sums(int world, Range range, CpuView<float> window) {
-  for (int64_t i = 0; i < window.size(); ++i) {
-    float expected = -1;  // untouched outside the range
-    if (i >= range.begin && i < range.end) {
-      expected = 0;
-      for (int rank = 0; rank < world; ++rank) {
-        expected += integer_at(rank, i);
-      }
-    }
-    ASSERT_EQ(window[i], expected) << "element " << i << " of [" << range.begin << ", " << range.end
-                                   << ") and " << world << " ranks";
-  }
-}
 
 class RingOver : public testing::TestWithParam<Links> {};
 
@@ -263,26 +162,6 @@ TEST_P(RingOver, TimesOutNamingRankPeerAndBucket) {
   });
 }
 
-/// One all-reduce of 40 segments with a fault in what rank 0 sends; throws what a rank throws
-/// first.
-void run_with_fault(Links links, Fault fault) {
-  RingSetup setup = {2, links, 40 * kS, milliseconds(300)};
-  setup.wrap = [&](int rank, std::unique_ptr<SendEdge> edge) -> std::unique_ptr<SendEdge> {
-    if (rank != 0) {
-      return edge;
-    }
-    return std::make_unique<FaultySendEdge>(std::move(edge), fault, 5);
-  };
-  run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> window) {
-    for (int64_t i = 0; i < window.size(); ++i) {
-      window[i] = integer_at(rank, i);
-    }
-    ring.run({0, 40 * kS}, 0);
-    ring.drain();
-    expect_integer_sums(2, {0, 40 * kS}, window);
-  });
-}
-
 INSTANTIATE_TEST_SUITE_P(Transports, RingOver,
                          testing::Values(Links::kShm, Links::kSocket, Links::kMixed),
                          [](const testing::TestParamInfo<Links>& tested) {
@@ -296,71 +175,6 @@ INSTANTIATE_TEST_SUITE_P(Transports, RingOver,
                            }
                            return "";
                          });
-
-TEST(LyingRing, SurvivesADelay) {
-  run_with_fault(Links::kShm, Fault::kDelay);
-  run_with_fault(Links::kSocket, Fault::kDelay);
-}
-
-TEST(LyingRing, FindsALostMessage) {
-  EXPECT_THROW(run_with_fault(Links::kShm, Fault::kDrop), TimeoutError);
-  EXPECT_THROW(run_with_fault(Links::kSocket, Fault::kDrop), PeerLostError);
-}
-
-TEST(LyingRing, FindsARepeatedMessageOnASocket) {
-  EXPECT_THROW(run_with_fault(Links::kSocket, Fault::kRepeat), PeerLostError);
-}
-
-TEST(LyingRing, FindsADeadNeighbour) {
-  EXPECT_THROW(run_with_fault(Links::kShm, Fault::kDie), TimeoutError);
-  EXPECT_THROW(run_with_fault(Links::kSocket, Fault::kDie), PeerLostError);
-}
-
-/// Two ranks whose first link passes through a relay that lies at byte `at`; true when every sum is
-/// right, and otherwise throws what the ring threw.
-void run_over_relay(FaultyRelay::Lie lie, size_t at) {
-  constexpr int64_t elements = 4 * kS + 11;
-  FaultyRelay relay(lie, at);
-  FaultyRelay honest(FaultyRelay::Lie::kNone, 0);
-  run_ranks(2, [&](Bootstrap& bootstrap) {
-    const int rank = bootstrap.rank();
-    CpuBuffer<float> window(elements);
-    for (int64_t i = 0; i < elements; ++i) {
-      window.view()[i] = integer_at(rank, i);
-    }
-    FaultyRelay& out = rank == 0 ? relay : honest;
-    FaultyRelay& in = rank == 0 ? honest : relay;
-    RingOptions options;
-    options.rank = rank;
-    options.world_size = 2;
-    options.timeout = milliseconds(300);
-    RingExecutor ring(
-        options, make_socket_send_edge(out.take_sender(), window.view(), SocketPath::kNetwork),
-        make_socket_recv_edge(in.take_receiver(), window.view(), SocketPath::kNetwork), kNoAbort);
-    ring.run({0, elements}, 0);
-    ring.drain();
-    expect_integer_sums(2, {0, elements}, window.view());
-  });
-}
-
-TEST(LyingRing, FindsAFlippedBitAnywhere) {
-  EXPECT_NO_THROW(run_over_relay(FaultyRelay::Lie::kNone, 0));
-  // In every field of the first two frames, and in the data of both steps.
-  for (size_t at = 0; at < 128; at += 4) {
-    EXPECT_ANY_THROW(run_over_relay(FaultyRelay::Lie::kFlip, at)) << "byte " << at;
-  }
-  for (const size_t at :
-       {size_t{129}, size_t{40000}, size_t{65700}, size_t{131000}, size_t{250000}}) {
-    EXPECT_THROW(run_over_relay(FaultyRelay::Lie::kFlip, at), PeerLostError) << "byte " << at;
-  }
-}
-
-TEST(LyingRing, FindsMissingBytesAndATruncatedStream) {
-  for (const size_t at : {size_t{3}, size_t{60}, size_t{200}, size_t{70000}, size_t{200000}}) {
-    EXPECT_ANY_THROW(run_over_relay(FaultyRelay::Lie::kLeaveOut, at)) << "byte " << at;
-    EXPECT_THROW(run_over_relay(FaultyRelay::Lie::kTruncate, at), PeerLostError) << "byte " << at;
-  }
-}
 
 /// Unix sockets: over TCP, buffers far below a packet's size make each byte wait for a timer.
 void sum_over_smallest_buffers(int world, SocketPath path) {
