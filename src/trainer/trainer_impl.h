@@ -1,67 +1,21 @@
 #pragma once
 
 #include <cmath>
-#include <cstring>
 #include <functional>
 #include <limits>
 #include <memory>
 
 #include "comm/agreement.h"
-#include "core/base/build_id.h"
 #include "core/base/log.h"
-#include "trainer/bucket_choice.h"
 #include "trainer/device_facts.h"
 #include "trainer/memory_plan.h"
-#include "trainer/replica_state.h"
 #include "trainer/sample_text.h"
 #include "trainer/signals.h"
 #include "trainer/trainer.h"
+#include "trainer/trainer_setup.h"
+#include "trainer/trainer_state_impl.h"
 
 namespace lockstep {
-
-inline CommunicatorOptions communicator_options(const TrainConfig& config, const RunPlan& plan) {
-  CommunicatorOptions options = config.communicator();
-  options.window_elements = plan.window.elements();
-  return options;
-}
-
-/// Of the run's buckets; what was measured for it is printed. Without overlap there are none.
-template <class Device>
-int64_t bucket_elements(const Group& group, const TrainConfig& config,
-                        typename Device::Stream& stream, Communicator<Device>& communicator) {
-  if (!config.overlap) {
-    return 1;
-  }
-  const BucketSize size =
-      bucket_size<Device>(config.bucket_elements(), group.bootstrap, stream, communicator);
-  if (group.is_root() && size.cost) {
-    print_buckets(*size.cost, size.elements);
-  }
-  return size.elements;
-}
-
-inline StepOptions step_options(const Group& group, const TrainConfig& config, const RunPlan& plan,
-                                int64_t bucket_elements) {
-  return {.batch = plan.batch,
-          .rank = group.rank(),
-          .reduction = config.overlap ? Reduction::kOverlapped : Reduction::kAfterBackward,
-          .bucket_elements = bucket_elements,
-          .check_interval = config.check_interval,
-          .graph = config.cuda_graph && !config.verify_reduce};
-}
-
-/// With --verify-reduce and several ranks.
-template <class Device>
-std::unique_ptr<ReduceCheck<Device>> make_reduce_check(const Group& group,
-                                                       const TrainConfig& config,
-                                                       const CommunicatorOptions& options,
-                                                       const std::string& transport) {
-  if (!config.verify_reduce || group.world_size() == 1) {
-    return nullptr;
-  }
-  return std::make_unique<ReduceCheck<Device>>(group.bootstrap, group.peers, group.control, options,
-                                               transport);
-}
 
 template <class Device>
 Trainer<Device>::Trainer(const Group& group, const TrainConfig& config, const RunPlan& plan,
@@ -103,50 +57,6 @@ Trainer<Device>::Trainer(const Group& group, const TrainConfig& config, const Ru
   if (group_.is_root()) {
     reporter_.emplace(config_, plan_, position_.step);
   }
-}
-
-template <class Device>
-void Trainer<Device>::open_store() {
-  store_.emplace(config_.out_dir, config_.keep_checkpoints);
-  newest_ = store_->newest();
-  if (newest_ && !config_.resume) {
-    throw UsageError(
-        "--out-dir {} already holds {}: give --resume to continue it, or another --out-dir to "
-        "start anew",
-        config_.out_dir, newest_->filename().string());
-  }
-  if (!newest_ && config_.resume) {
-    throw UsageError("--resume: --out-dir {} holds no complete checkpoint; start without --resume",
-                     config_.out_dir);
-  }
-}
-
-/// Rank 0 reads the checkpoint and hands it to the others, whose hosts need not see the folder.
-template <class Device>
-void Trainer<Device>::resume() {
-  HostState<Device> host(replica_);
-  if (group_.is_root()) {
-    const CheckpointReader checkpoint(*newest_);
-    const TrainingState& saved = checkpoint.state();
-    check_continues(saved, plan_.identity(config_), checkpoint.path().string());
-    if (saved.step > config_.last_step()) {
-      throw UsageError("{} is past the last step of this run, {}", checkpoint.path().string(),
-                       config_.last_step());
-    }
-    host.read(checkpoint);
-    saved_step_ = saved.step;
-    position_ = {saved.step, saved.train_loss, saved.val_loss, saved.best_val_loss};
-    log("continuing from {}", checkpoint.path().string());
-  }
-  const std::string bytes(reinterpret_cast<const char*>(&position_), sizeof(position_));
-  const std::vector<std::string> all = group_.bootstrap.all_gather(bytes);
-  std::memcpy(&position_, all[0].data(), sizeof(position_));
-  for (const auto& [prefix, arena] : host.arenas()) {
-    broadcast_from_root(replica_.stream(), communicator_, group_.is_root(), arena);
-  }
-  host.upload();
-  // The gaps between gradients must hold zeros again.
-  set_zero(replica_.stream(), communicator_.window());
 }
 
 /// Where the run looks at its state: nothing may be under way on the device then.
@@ -214,65 +124,6 @@ void Trainer<Device>::evaluate() {
   evaluated_step_ = position_.step;
   if (!(position_.best_val_loss <= position_.val_loss)) {
     position_.best_val_loss = position_.val_loss;
-  }
-}
-
-template <class Device>
-TrainingState Trainer<Device>::state() const {
-  TrainingState state;
-  state.model = plan_.model;
-  state.step = position_.step;
-  state.seed = static_cast<uint64_t>(config_.seed);
-  state.global_batch = plan_.batch.global_batch_size();
-  state.samples_seen = position_.step * state.global_batch;
-  state.train_loss = position_.train_loss;
-  state.val_loss = position_.val_loss;
-  state.best_val_loss = position_.best_val_loss;
-  state.world_size = group_.world_size();
-  state.device = Device::kName;
-  state.precision = config_.precision;
-  state.build_id = build_id();
-  state.dataset_fingerprint = plan_.dataset.fingerprint();
-  if (plan_.dataset.tokenizer()) {
-    state.tokenizer_json = plan_.dataset.tokenizer()->to_json();
-  }
-  state.options = config_.options();
-  return state;
-}
-
-/// A step may leave numbers behind that only the next one would trip over.
-template <class Device>
-void Trainer<Device>::check_state_finite() {
-  for (auto& [prefix, view] : state_arenas(replica_)) {
-    const double norm = replica_.optimizer().norm(replica_.stream(), view);
-    if (!std::isfinite(norm)) {
-      throw NonFiniteError(
-          "step {}: {} are not finite; no checkpoint is written. Lower --learning-rate and "
-          "--resume from the last one",
-          position_.step, prefix.substr(0, prefix.size() - 1));
-    }
-  }
-}
-
-/// Rank 0 writes; the others meet it again in the next collective, or at the end of the run.
-template <class Device>
-void Trainer<Device>::save() {
-  group_.control.set_phase(Phase::kSave);
-  check_state_finite();
-  if (store_ && saved_step_ != position_.step) {
-    const HostState<Device> host(replica_);
-    store_->save(state(), host.tensors());
-    saved_step_ = position_.step;
-  }
-}
-
-template <class Device>
-void Trainer<Device>::save_periodically() {
-  try {
-    save();
-  } catch (const IoError& error) {
-    save_failed_ = true;
-    log("{}; the run goes on without this checkpoint", error.what());
   }
 }
 

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "comm/communicator.h"
+#include "trainer/bucket_choice.h"
+#include "trainer/config.h"
+#include "trainer/group.h"
+#include "trainer/reduce_check.h"
+#include "trainer/reporter.h"
+#include "trainer/run_plan.h"
+#include "trainer/step_options.h"
+
+// What a run's options mean for the parts that a trainer is made of.
+
+namespace lockstep {
+
+inline CommunicatorOptions communicator_options(const TrainConfig& config, const RunPlan& plan) {
+  CommunicatorOptions options = config.communicator();
+  options.window_elements = plan.window.elements();
+  return options;
+}
+
+/// Of the run's buckets; what was measured for it is printed. Without overlap there are none.
+template <class Device>
+int64_t bucket_elements(const Group& group, const TrainConfig& config,
+                        typename Device::Stream& stream, Communicator<Device>& communicator) {
+  if (!config.overlap) {
+    return 1;
+  }
+  const BucketSize size =
+      bucket_size<Device>(config.bucket_elements(), group.bootstrap, stream, communicator);
+  if (group.is_root() && size.cost) {
+    print_buckets(*size.cost, size.elements);
+  }
+  return size.elements;
+}
+
+inline StepOptions step_options(const Group& group, const TrainConfig& config, const RunPlan& plan,
+                                int64_t bucket_elements) {
+  return {.batch = plan.batch,
+          .rank = group.rank(),
+          .reduction = config.overlap ? Reduction::kOverlapped : Reduction::kAfterBackward,
+          .bucket_elements = bucket_elements,
+          .check_interval = config.check_interval,
+          .graph = config.cuda_graph && !config.verify_reduce};
+}
+
+/// With --verify-reduce and several ranks.
+template <class Device>
+std::unique_ptr<ReduceCheck<Device>> make_reduce_check(const Group& group,
+                                                       const TrainConfig& config,
+                                                       const CommunicatorOptions& options,
+                                                       const std::string& transport) {
+  if (!config.verify_reduce || group.world_size() == 1) {
+    return nullptr;
+  }
+  return std::make_unique<ReduceCheck<Device>>(group.bootstrap, group.peers, group.control, options,
+                                               transport);
+}
+
+}  // namespace lockstep
