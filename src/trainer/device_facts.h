@@ -14,9 +14,10 @@ namespace lockstep {
 
 /// Where a rank computes, to print.
 struct DevicePlace {
-  std::string device;  ///< "NVIDIA H200"
-  std::string pci_id = "-";
-  std::string numa_node = "-";  ///< that the device is attached to
+  std::string device;          ///< "NVIDIA H200"
+  std::string pci_id = {};     ///< empty: it is on no bus, and the next is empty too
+  std::string numa_node = {};  ///< that the device is attached to
+  bool is_on_bus() const { return !pci_id.empty(); }
 };
 
 DevicePlace place_of(const CpuStream& stream);

@@ -50,6 +50,15 @@ std::string advice(const RunShape& shape, const MemorySupply& supply) {
                      largest_option(smallest));
 }
 
+/// How many sequences the activations below are for.
+std::string activations_for(const RunShape& shape) {
+  const int64_t training = shape.batch.batch_size;
+  const int64_t evaluation =
+      plan_evaluation(shape.eval_iters, shape.batch.global_batch_size(), shape.model).batch_size;
+  return fmt::format("memory of a rank, which trains on {} sequence{} at a time and evaluates {}:",
+                     training, training == 1 ? "" : "s", evaluation);
+}
+
 }  // namespace
 
 MemoryPlan plan_memory(const RunShape& shape) {
@@ -112,7 +121,7 @@ std::string memory_report(const RunShape& shape, const MemorySupply& supply) {
        {"backward scratch", memory.scratch},
        {"batches", memory.batches},
        {"a rank in all", memory.total()}}};
-  std::string text;
+  std::string text = activations_for(shape) + "\n";
   for (const auto& [name, bytes] : rows) {
     text += fmt::format("{:<18}{:>12.1f} MiB\n", name, mib(bytes));
   }

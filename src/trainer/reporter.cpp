@@ -9,7 +9,19 @@
 namespace lockstep {
 namespace {
 
-constexpr const char* kRankRow = "{:>4}  {:<20} {:>8}  {:<24} {:<14} {:>4}  {}";
+/// One rank, or the head of the table. A device on no bus leaves two columns out.
+std::string rank_row(const std::string& rank, const std::string& host, const std::string& pid,
+                     const DevicePlace& place, const std::string& transport) {
+  const std::string bus = place.is_on_bus()
+                              ? fmt::format("{:<14} {:>4}  ", place.pci_id, place.numa_node)
+                              : std::string();
+  return fmt::format("{:>4}  {:<20} {:>8}  {:<24} {}{}", rank, host, pid, place.device, bus,
+                     transport);
+}
+
+std::string counted(int64_t count, const char* one) {
+  return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
+}
 
 /// Whole lines, at once: a person watches through a pipe of mpirun.
 void say(const std::string& text) {
@@ -100,13 +112,14 @@ void Reporter::summary(int64_t step, double val_loss, double best_val_loss) cons
 
 void print_ranks(const Group& group, const DevicePlace& place, const std::string& transport) {
   const PeerInfo& self = group.self();
-  const std::string row = fmt::format(kRankRow, self.rank, self.host, self.pid, place.device,
-                                      place.pci_id, place.numa_node, transport);
-  const std::vector<std::string> rows = group.bootstrap.all_gather(row);
+  const std::vector<std::string> rows = group.bootstrap.all_gather(
+      rank_row(std::to_string(self.rank), self.host, std::to_string(self.pid), place, transport));
   if (!group.is_root()) {
     return;
   }
-  say(fmt::format(kRankRow, "rank", "host", "pid", "device", "PCI id", "NUMA", "transport"));
+  const DevicePlace head =
+      place.is_on_bus() ? DevicePlace{"device", "PCI id", "NUMA"} : DevicePlace{"device"};
+  say(rank_row("rank", "host", "pid", head, "transport"));
   for (const std::string& line : rows) {
     say(line);
   }
@@ -119,18 +132,19 @@ void print_shape(const TrainConfig& config, const RunPlan& plan) {
   say(fmt::format("model: {} layers, {} heads, {} channels, block {}, vocabulary {}: {} parameters",
                   model.n_layer, model.n_head, model.n_embd, model.block_size, model.vocab_size,
                   ParamTable(model).parameter_count()));
-  say(fmt::format("batch: {} sequences = {} x {} ranks x {} accumulation steps, {} tokens a step",
-                  plan.batch.global_batch_size(), plan.batch.batch_size, plan.batch.world_size,
-                  plan.batch.accumulation_steps,
+  say(fmt::format("batch: {} = {} x {} x {}, {} tokens a step",
+                  counted(plan.batch.global_batch_size(), "sequence"), plan.batch.batch_size,
+                  counted(plan.batch.world_size, "rank"),
+                  counted(plan.batch.accumulation_steps, "accumulation step"),
                   plan.batch.global_batch_size() * model.block_size));
-  say(fmt::format("data: {}: {} training and {} validation tokens", config.data_dir,
-                  plan.dataset.train().size(), plan.dataset.val().size()));
+  say(fmt::format("data: {} training and {} validation tokens in {}", plan.dataset.train().size(),
+                  plan.dataset.val().size(), config.data_dir));
 }
 
 }  // namespace
 
 void print_buckets(const SumCost& cost, int64_t elements) {
-  say(fmt::format("buckets: {:.1f} MiB, for sums of {:.1f} us and {:.2f} GB/s",
+  say(fmt::format("buckets: {:.1f} MiB; a sum takes {:.1f} us, and more at {:.2f} GB/s",
                   static_cast<double>(elements) * sizeof(float) / (1 << 20), 1e6 * cost.seconds,
                   1e-9 * cost.bytes_per_second));
 }
