@@ -32,7 +32,8 @@ void say(const std::string& text) {
 }  // namespace
 
 Reporter::Reporter(const TrainConfig& config, const RunPlan& plan, int64_t first_step)
-    : max_steps_(config.max_iters),
+    : ranks_(plan.batch.world_size),
+      max_steps_(config.max_iters),
       log_interval_(config.log_interval),
       first_step_(first_step),
       tokens_per_step_(plan.batch.global_batch_size() * config.block_size),
@@ -63,6 +64,7 @@ void Reporter::step_done(int64_t step, const StepResult& result, double learning
   StepMetrics metrics;
   metrics.step = step;
   metrics.max_steps = max_steps_;
+  metrics.ranks = ranks_;
   metrics.loss = result.loss;
   metrics.val_loss = val_loss;
   metrics.norm = result.norm;

@@ -43,6 +43,7 @@ class Reporter {
     double exposed_seconds = 0;
   };
 
+  int ranks_;
   int64_t max_steps_;
   int64_t log_interval_;
   int64_t first_step_;

@@ -22,8 +22,10 @@ std::string step_line(const StepMetrics& m) {
   }
   line += fmt::format("| norm {:6.4f} | lr {:.2e} | {:.2f} ms | {:.0f} tok/s ", m.norm,
                       m.learning_rate, m.milliseconds, m.tokens_per_second);
-  line += fmt::format("| comm {:.2f} ms = {:.2f} hidden + {:.2f} exposed ", m.comm_milliseconds,
-                      m.hidden_milliseconds(), m.exposed_milliseconds);
+  if (m.ranks > 1) {
+    line += fmt::format("| comm {:.2f} ms = {:.2f} hidden + {:.2f} exposed ", m.comm_milliseconds,
+                        m.hidden_milliseconds(), m.exposed_milliseconds);
+  }
   line += m.seconds_left < 0 ? std::string("| --:-- left")
                              : fmt::format("| {} left", clock_text(m.seconds_left));
   return line;

@@ -10,6 +10,7 @@ namespace lockstep {
 struct StepMetrics {
   int64_t step = 0;       ///< steps done, this one included
   int64_t max_steps = 0;  ///< of the run
+  int ranks = 1;
   double loss = 0;
   std::optional<double> val_loss;  ///< when it was measured after this step
   double norm = 0;
@@ -23,7 +24,7 @@ struct StepMetrics {
   double hidden_milliseconds() const { return comm_milliseconds - exposed_milliseconds; }
 };
 
-/// The step line: llm.c's, with progress and what communication costs.
+/// The step line: llm.c's, with progress and, of several ranks, what communication costs.
 std::string step_line(const StepMetrics& metrics);
 
 /// The same as one line of JSON; numbers read back to the same bits.

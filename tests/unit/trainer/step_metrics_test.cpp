@@ -9,6 +9,7 @@ StepMetrics example() {
   StepMetrics metrics;
   metrics.step = 250;
   metrics.max_steps = 2000;
+  metrics.ranks = 2;
   metrics.loss = 2.5;
   metrics.norm = 0.75;
   metrics.learning_rate = 9.9e-4;
@@ -24,6 +25,14 @@ TEST(StepMetrics, Line) {
   EXPECT_EQ(step_line(example()),
             "step   250/2000  12.5% | loss 2.500000 | norm 0.7500 | lr 9.90e-04 | 27.12 ms | "
             "28301 tok/s | comm 3.00 ms = 2.00 hidden + 1.00 exposed | 02:05 left");
+}
+
+TEST(StepMetrics, LineOfOneRankHasNoCommunication) {
+  StepMetrics metrics = example();
+  metrics.ranks = 1;
+  EXPECT_EQ(step_line(metrics),
+            "step   250/2000  12.5% | loss 2.500000 | norm 0.7500 | lr 9.90e-04 | 27.12 ms | "
+            "28301 tok/s | 02:05 left");
 }
 
 TEST(StepMetrics, LineWithValidationLossAndNoPaceYet) {
