@@ -4,7 +4,7 @@
 #include <optional>
 #include <string>
 
-#include "core/device/cuda_device.h"
+#include "core/device/cuda_facts.h"
 #include "core/model/gpt_config.h"
 
 namespace lockstep {

@@ -2,11 +2,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <string_view>
 #include <vector>
 
 #include "core/device/buffer.h"
+#include "core/device/cuda_facts.h"
 #include "core/device/view.h"
 
 struct CUstream_st;
@@ -18,20 +18,6 @@ namespace lockstep {
 struct CudaDevice;
 class CudaEvent;
 
-/// Facts of a GPU that plans are made from: plain data, so that a plan can be tested without the
-/// GPU.
-struct CudaFacts {
-  std::string name;
-  int compute_capability = 0;  ///< 90 for Hopper
-  int multiprocessors = 0;
-  int64_t shared_bytes_per_block = 0;  ///< the most that a block may opt in to
-  int64_t shared_bytes_per_multiprocessor = 0;
-  int64_t l2_bytes = 0;
-  int64_t memory_bytes = 0;
-  std::string pci_id;
-  std::string uuid;  ///< 32 hexadecimal digits; equal only for one and the same GPU or part of one
-};
-
 /// Number of usable GPUs; 0 without a driver, without a device, or in a build without CUDA.
 int cuda_device_count();
 /// Throws UnsupportedError unless there is a GPU that this build can use. A build without CUDA has
@@ -41,18 +27,6 @@ void require_cuda_device();
 CudaFacts cuda_facts(int device);
 /// Makes `device` the one that the calling thread's streams and buffers are made on.
 void use_cuda_device(int device);
-
-/// How the products on a stream are computed. Memory, sums and everything else are fp32.
-enum class Precision : uint8_t {
-  /// As exact as single precision. Large products of aligned operands are done on tensor cores
-  /// where they can (Hopper; SplitProducts says how), others by fused multiply-adds. Against double
-  /// precision the former err no more than the latter, with these exceptions: sums lose 1e-7 of
-  /// their magnitude where all products have one sign; an infinite factor may make NaN where
-  /// infinity is due, and so may one from 2^128 - 2^116 on; what lies below 2^-136 in a factor is
-  /// lost.
-  kFp32,
-  kTf32,  ///< on tensor cores, of factors rounded to ten bits of mantissa
-};
 
 /// Which work of a GPU goes first when there is more than fits.
 enum class StreamPriority : uint8_t { kNormal, kHigh };
