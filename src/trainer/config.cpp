@@ -65,7 +65,7 @@ void for_each_optimisation_option(Sink& sink, Config& c) {
   sink.group("Optimisation");
   sink.add("--learning-rate", &c.learning_rate, "Peak learning rate").greater_than(0);
   sink.add("--min-lr", &c.min_lr, "Learning rate at the end of the decay").at_least(0);
-  sink.add("--max-iters", &c.max_iters, "Steps").at_least(1).at_most(kMostSteps);
+  sink.add("--max-iters", &c.max_iters, "Steps to train").at_least(1).at_most(kMostSteps);
   sink.add("--warmup-iters", &c.warmup_iters, "Steps of linear warm-up")
       .at_least(0)
       .at_most(kMostSteps);
@@ -78,7 +78,7 @@ void for_each_optimisation_option(Sink& sink, Config& c) {
   sink.add("--weight-decay", &c.weight_decay, "AdamW: decay of matrices and embeddings")
       .at_least(0);
   sink.add("--grad-clip", &c.grad_clip, "Largest global gradient norm; 0: no clipping").at_least(0);
-  sink.add("--seed", &c.seed, "Of initial parameters and data order").at_least(0);
+  sink.add("--seed", &c.seed, "Seed of initial parameters and data order").at_least(0);
 }
 
 template <class Sink, class Config>
@@ -107,7 +107,8 @@ void for_each_file_option(Sink& sink, Config& c) {
       .value_name("FOLDER");
   sink.add("--out-dir", &c.out_dir, "Folder for checkpoints and metrics").value_name("FOLDER");
   sink.add("--resume", &c.resume, "Continue from the newest checkpoint in --out-dir");
-  sink.add("--plan", &c.plan, "Say what memory and time the run takes and what would fit, and end");
+  sink.add("--plan", &c.plan,
+           "Only say what memory and time the run would take, and the largest batch that fits");
   sink.add("--stop-at", &c.stop_at, "Save and stop after this step; 0: --max-iters")
       .at_least(0)
       .at_most(kMostSteps);
@@ -126,7 +127,7 @@ void for_each_machine_option(Sink& sink, Config& c) {
   sink.add("--device", &c.device, "Where to compute; auto: on GPUs when every rank has one")
       .one_of({"auto", "cpu", "cuda"});
   sink.add("--precision", &c.precision,
-           "Of products: fp32, or tf32 on a GPU's tensor cores (10 bits of mantissa)")
+           "Of matrix products: fp32, or tf32 on a GPU's tensor cores (10 bits of mantissa)")
       .one_of({"fp32", "tf32"});
   sink.add("--cuda-graph", &c.cuda_graph,
            "Launch a step as one graph on a GPU; the bits are the same");
@@ -134,7 +135,9 @@ void for_each_machine_option(Sink& sink, Config& c) {
   sink.add("--threads", &c.threads, "CPU threads of a rank; 0: its share of the cores")
       .at_least(0)
       .at_most(kMostThreads);
-  sink.add("--transport", &c.transport, "How neighbours exchange gradients")
+  sink.add("--transport", &c.transport,
+           "How ranks exchange gradients; peer, staged: GPUs of one host; shm: one host; socket: "
+           "any")
       .one_of(kTransportWords);
   sink.add("--bucket-mb", &c.bucket_mb,
            "MiB of gradients that are summed in one collective; 0: chosen by timing sums at start")

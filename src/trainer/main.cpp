@@ -19,7 +19,9 @@ int trainer_main(int argc, char** argv) {
     CommandLine cli("trainer", "Trains a GPT, data-parallel over the ranks that mpirun starts.");
     cli.usage("mpirun -np RANKS trainer [OPTIONS]");
     declare_options(cli, config);
-    cli.footer("Exit codes: docs/exit-codes.md. 75: stopped by a signal after saving.");
+    cli.footer(
+        "[...]: the default. Exit codes: docs/exit-codes.md. 75: stopped by a signal after "
+        "saving.");
     goes_on = cli.parse(argc, argv);
     config.validate();
     plan_batch(config.batch_size, config.global_batch_size, config.gradient_accumulation_steps,
