@@ -65,8 +65,8 @@ class Step:
         return step - self.nothing_sent
 
     def hidden(self, step):
-        """The part of the sums' own time that a step does not wait for."""
-        return 1 - self.exposed(step) / self.sums
+        """The part of the sums' own time that a step does not wait for; none where they slow it down by more."""
+        return max(0, 1 - self.exposed(step) / self.sums)
 
 
 def model_of(options, rank_batch):
