@@ -91,8 +91,8 @@ TEST(MemoryPlan, NamesTheOptionThatTakesMost) {
 
 TEST(MemoryPlan, ReportsEveryClass) {
   const std::string report = memory_report(small(), {"on this host", int64_t{1} << 30, 2});
-  for (const char* part : {"trains on", "parameters", "moments", "layers", "head", "scratch", "in all",
-                           "1024.0 MiB on this host, for 2 ranks", "--batch-size"}) {
+  for (const char* part : {"trains on", "parameters", "moments", "layers", "head", "scratch",
+                           "in all", "1024.0 MiB on this host, for 2 ranks", "--batch-size"}) {
     EXPECT_THAT(report, HasSubstr(part));
   }
 }
