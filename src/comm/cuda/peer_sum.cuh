@@ -1,6 +1,7 @@
 #pragma once
 
 #include "comm/cuda/peer_words.h"
+#include "comm/cuda/sum_digest.h"
 #include "comm/cuda/wait.cuh"
 #include "comm/ring_schedule.h"
 
@@ -137,11 +138,7 @@ class SumRecord {
         words()->abort != 0) {
       return false;
     }
-    words()->late_rank = peer;
-    words()->late_bucket = sum_.bucket;
-    words()->disagrees = 1;
-    __threadfence_system();
-    words()->abort = 1;
+    report_other_sum(sum_.limit.words, peer, sum_.bucket);
     return true;
   }
 
@@ -151,13 +148,9 @@ class SumRecord {
   __device__ const uint64_t* theirs(int peer) const { return &own().headers[count_ % 2][peer]; }
   __device__ volatile CollectiveWords* words() const { return sum_.limit.words; }
 
-  /// The count in the lower half, as wait_for takes it, and a digest of what is summed.
+  /// The count in the lower half, as wait_for takes it, and what is summed in the upper.
   static __device__ uint64_t header_of(const PeerSum& sum, uint32_t count) {
-    const auto begin = static_cast<uint64_t>(sum.range.begin);
-    const auto end = static_cast<uint64_t>(sum.range.end);
-    const uint64_t digest =
-        ((begin * 31 + end) * 31 + static_cast<uint32_t>(sum.bucket)) * 0x9e3779b97f4a7c15U;
-    return (digest & 0xffffffff00000000U) | count;
+    return uint64_t{sum_digest(sum.range, sum.bucket)} << 32U | count;
   }
 
   const PeerSum& sum_;

@@ -50,6 +50,19 @@ __device__ inline bool must_end(const WaitLimit& limit, uint64_t start, int rank
   return true;
 }
 
+/// Ends the run because `rank` is at another sum than this one in `bucket`.
+__device__ inline void report_other_sum(CollectiveWords* words, int rank, int bucket) {
+  volatile CollectiveWords* shown = words;
+  if (shown->abort != 0) {
+    return;
+  }
+  shown->late_rank = rank;
+  shown->late_bucket = bucket;
+  shown->disagrees = 1;
+  __threadfence_system();
+  shown->abort = 1;
+}
+
 /// Waits until `flag`, or the lower half of a wide one, has come to `value`, counted modulo 2^32.
 /// False when the run is aborted or
 /// the time is over: the collective must then be left without touching memory of others. `rank` and
