@@ -33,7 +33,7 @@ constexpr Size kSizes[] = {{1, 1, 1},       {3, 65, 127},   {127, 3, 1000}, {129
                            {384, 132, 100}, {260, 132, 64}, {5, 8, 0}};
 
 // By every kernel that can, with k whole, in two slices, and in as many as there can be; in parts
-// of one tile's rows, and of k too, where operands are transposed first.
+// of k, where operands are transposed first; swapped.
 std::vector<GemmPlan> every_plan(const Gemm<CudaDevice>& problem, const CudaStream& stream) {
   std::vector<GemmPlan> all;
   for (const GemmKernel kernel :
@@ -41,8 +41,6 @@ std::vector<GemmPlan> every_plan(const Gemm<CudaDevice>& problem, const CudaStre
     for (const int64_t slices : {int64_t{1}, int64_t{2}, std::max<int64_t>(problem.k / 32, 1)}) {
       all.push_back(sliced_plan(kernel, problem.k, slices));
       if (kernel_facts(kernel).of_parts) {
-        all.push_back(all.back());
-        all.back().part_m = kernel_facts(kernel).tile_m;
         for (const int64_t part_k : {32, 96}) {
           if (problem.k > part_k) {
             all.push_back(sliced_plan(kernel, part_k, slices));
@@ -50,6 +48,13 @@ std::vector<GemmPlan> every_plan(const Gemm<CudaDevice>& problem, const CudaStre
           }
         }
       }
+    }
+  }
+  const size_t unswapped = all.size();
+  for (size_t i = 0; i < unswapped; ++i) {
+    if (can_swap(all[i].kernel, query_of(problem))) {
+      all.push_back(all[i]);
+      all.back().swapped = true;
     }
   }
   return all;
@@ -124,7 +129,7 @@ std::string case_name(const GemmOperands& in, const GemmPlan& plan, Precision pr
          (in.trans_b == Transpose::kYes ? "T" : "N") +
          (precision == Precision::kTf32 ? " tf32" : " fp32") + ", " +
          std::string(kernel_facts(plan.kernel).name) + ", slices " + std::to_string(plan.slices) +
-         ", parts " + std::to_string(plan.part_m) + " x " + std::to_string(plan.part_k);
+         ", parts " + std::to_string(plan.part_k) + (plan.swapped ? ", swapped" : "");
 }
 
 GemmOperands without_features(const GemmOperands& in) {
@@ -393,9 +398,8 @@ TEST_F(GpuGemm, WeightGradientEqualsItsParts) {
         }
         for (const GemmPlan& plan : every_plan(product_of(args), stream)) {
           SCOPED_TRACE(std::string(kernel_facts(plan.kernel).name) + " slices " +
-                       std::to_string(plan.slices) + " parts " + std::to_string(plan.part_m) +
-                       " x " + std::to_string(plan.part_k) + " features " +
-                       std::to_string(features));
+                       std::to_string(plan.slices) + " parts " + std::to_string(plan.part_k) +
+                       " features " + std::to_string(features) + (plan.swapped ? " swapped" : ""));
           Guarded wanted(stream, weight);
           Gemm<CudaDevice> product = product_of(args);
           product.b = args.norm ? in.y.view() : in.x.view();

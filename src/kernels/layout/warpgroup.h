@@ -13,10 +13,23 @@ constexpr int swizzled_chunk(int row, int chunk) {
   return row * kWarpgroupDepth + (chunk ^ (row & 7)) * 4;
 }
 
-/// Offset in floats of (row, k) of an MN-major tile that was brought in columns of eight rows: what
-/// a warp reads at once, eight neighbouring rows at four neighbouring k, is 128 bytes in a row.
-constexpr int column_group_offset(int row, int k) {
-  return row / 8 * (8 * kWarpgroupDepth) + k * 8 + row % 8;
+/// Rows of m in a panel of an MN-major tile: one k of them is 128 bytes.
+inline constexpr int kPanelRows = 32;
+inline constexpr int kPanelFloats = kPanelRows * kWarpgroupDepth;
+
+/// Offset in floats of (row, k) of an MN-major tile, panel after panel, as the tensor memory
+/// accelerator swizzles them.
+constexpr int panel_offset(int row, int k) {
+  const int chunk = row % kPanelRows / 4;
+  return row / kPanelRows * kPanelFloats + k * kPanelRows + (chunk ^ (k & 7)) * 4 + row % 4;
+}
+
+/// The row of an MN-major tile that warp `warp` has as its `row`-th of sixteen. The eight that it
+/// reads at once, at four neighbouring k, are two chunks of four, four chunks apart: eight
+/// different chunks under the keys of four k.
+constexpr int panel_row(int warp, int row) {
+  const int chunk = warp % 2 * 2 + row / 8 + row % 8 / 4 * 4;
+  return warp / 2 * kPanelRows + chunk * 4 + row % 4;
 }
 
 /// Two warpgroups multiply. Of a third one's four warps one has tiles brought; where factors are

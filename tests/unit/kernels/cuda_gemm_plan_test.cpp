@@ -57,8 +57,8 @@ TEST(CudaGemmPlan, AlwaysIsOneThatCan) {
             const auto able = kernels_for(query, precision, facts);
             GemmPlan part =
                 sliced_plan(plan.kernel, plan.part_k > 0 ? plan.part_k : k, plan.slices);
-            part.part_m = plan.part_m;
             part.part_k = plan.part_k;
+            part.swapped = plan.swapped;
             EXPECT_EQ(plan, part);
             EXPECT_NE(std::find(able.begin(), able.end(), plan.kernel), able.end());
           }
@@ -95,7 +95,7 @@ TEST(CudaGemmPlan, TakesSmallTilesWhereLargeOnesWouldBeFew) {
   EXPECT_NE(plan_gemm(query, Precision::kTf32, gpu(132)).kernel, GemmKernel::kWgmma128x256);
 }
 
-// Copies to transpose both operands cost more than the kernel saves, unless the product is large.
+// A transposed copy costs more than the kernel saves, unless the product is large.
 TEST(CudaGemmPlan, TransposesOnlyWhereItPays) {
   const auto weight_gradient = [](int64_t out, int64_t in, int64_t rows) {
     return plan_gemm({out, in, rows, Transpose::kYes, Transpose::kNo}, Precision::kTf32, gpu(132))
@@ -113,11 +113,11 @@ TEST(CudaGemmPlan, TransposesABoundedNumberOfElementsAtATime) {
     SCOPED_TRACE(std::to_string(query.m) + " x " + std::to_string(query.n) + " x " +
                  std::to_string(query.k));
     EXPECT_LE(transposed_elements(plan, query), kMostTransposed);
-    EXPECT_TRUE(plan.part_k % 32 == 0 && plan.part_m % kernel_facts(plan.kernel).tile_m == 0);
-    const bool cut = plan.part_m > 0 || plan.part_k > 0;
+    EXPECT_EQ(plan.part_k % 32, 0);
+    const bool cut = plan.part_k > 0;
     parted += cut ? 1 : 0;
     GemmPlan whole = plan;
-    whole.part_m = whole.part_k = 0;
+    whole.part_k = 0;
     EXPECT_TRUE(!cut || transposed_elements(whole, query) > kMostTransposed);
   };
   for (const Precision precision : kPrecisions) {
@@ -139,12 +139,26 @@ TEST(CudaGemmPlan, TransposesABoundedNumberOfElementsAtATime) {
 
 // Parts that are too small would cost time: the model of it is the only witness without a GPU.
 TEST(CudaGemmPlan, PartsTakeLittleLongerThanTheWhole) {
-  const GemmQuery head = {50304, 768, 32768, Transpose::kYes, Transpose::kNo};
-  const GemmPlan plan = plan_gemm(head, Precision::kTf32, gpu(132));
-  ASSERT_GT(plan.part_m, 0);
-  const double whole =
-      plan_microseconds(sliced_plan(GemmKernel::kWgmma128x256, head.k, 1), head, gpu(132));
-  EXPECT_LT(plan_microseconds(plan, head, gpu(132)), 1.05 * whole);
+  const GemmQuery long_batch = {3072, 768, 1 << 20, Transpose::kYes, Transpose::kNo};
+  const GemmPlan plan = plan_gemm(long_batch, Precision::kTf32, gpu(132));
+  ASSERT_GT(plan.part_k, 0);
+  GemmPlan whole = plan;
+  whole.part_k = 0;
+  whole.slice_depth = long_batch.k;
+  whole.slices = 1;
+  EXPECT_LT(plan_microseconds(plan, long_batch, gpu(132)),
+            1.05 * plan_microseconds(whole, long_batch, gpu(132)));
+}
+
+// The copy is of the operand with fewer columns.
+TEST(CudaGemmPlan, SwapsWhereThatCopiesLess) {
+  for (const Precision precision : kPrecisions) {
+    const auto plan_of = [precision](int64_t out, int64_t in) {
+      return plan_gemm({out, in, 16384, Transpose::kYes, Transpose::kNo}, precision, gpu(132));
+    };
+    EXPECT_TRUE(plan_of(384, 1536).swapped);
+    EXPECT_FALSE(plan_of(1536, 384).swapped);
+  }
 }
 
 // On Hopper only, and not where filling the pipeline would take longer than the product.
@@ -159,18 +173,13 @@ TEST(CudaGemmPlan, SplitsFactorsOfSinglePrecisionWhereItPays) {
 }
 
 TEST(CudaGemmPlan, CopiesOnlyWhatAKernelCannotReadAsItLies) {
-  const auto copies = [](GemmKernel kernel, int64_t m, Transpose trans_a, Transpose trans_b) {
-    const TransposedCopies copied = transposed_copies(kernel, {m, 64, 64, trans_a, trans_b});
-    return std::pair(copied.a, copied.b);
-  };
-  using Copies = std::pair<bool, bool>;
   constexpr Transpose no = Transpose::kNo;
   constexpr Transpose yes = Transpose::kYes;
-  EXPECT_EQ(copies(GemmKernel::kMma64x64, 64, yes, no), Copies(false, false));
-  EXPECT_EQ(copies(GemmKernel::kWgmma128x64, 64, no, yes), Copies(false, false));
-  EXPECT_EQ(copies(GemmKernel::kWgmma128x64, 64, yes, no), Copies(true, true));
-  EXPECT_EQ(copies(GemmKernel::kSplit128x96, 64, yes, no), Copies(false, true));
-  EXPECT_EQ(copies(GemmKernel::kSplit128x96, 68, yes, yes), Copies(true, false));
+  EXPECT_FALSE(copies_b(GemmKernel::kMma64x64, {64, 64, 64, yes, no}));
+  EXPECT_FALSE(copies_b(GemmKernel::kWgmma128x64, {64, 64, 64, no, yes}));
+  EXPECT_TRUE(copies_b(GemmKernel::kWgmma128x64, {64, 64, 64, no, no}));
+  EXPECT_TRUE(copies_b(GemmKernel::kLying128x128, {64, 64, 64, yes, no}));
+  EXPECT_FALSE(copies_b(GemmKernel::kSplit128x96, {68, 64, 64, yes, yes}));
 }
 
 TEST(CudaGemmPlan, UnalignedRowsHaveKernelsOfTheirOwn) {

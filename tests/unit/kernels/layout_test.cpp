@@ -262,11 +262,16 @@ TEST(BankConflicts, OfRowsOfWarpgroupTilesAreNone) {
     }
     EXPECT_EQ(bank_passes(offsets, 4), 1) << chunk;
   }
-  for (int k = 0; k < kWarpgroupDepth; k += 4) {
-    for (int lane = 0; lane < 32; ++lane) {
-      offsets[static_cast<size_t>(lane)] = column_group_offset(lane / 4, k + lane % 4);
+  for (int warp = 0; warp < kMultiplyingWarps; ++warp) {
+    for (const int half : {0, 8}) {
+      for (int k = 0; k < kWarpgroupDepth; k += 4) {
+        for (int lane = 0; lane < 32; ++lane) {
+          offsets[static_cast<size_t>(lane)] =
+              panel_offset(panel_row(warp, half + lane / 4), k + lane % 4);
+        }
+        EXPECT_EQ(bank_passes(offsets, 1), 1) << warp << ", " << half << ", " << k;
+      }
     }
-    EXPECT_EQ(bank_passes(offsets, 1), 1) << k;
   }
 }
 
@@ -274,7 +279,19 @@ TEST(WarpgroupTile, EveryElementHasOnePlace) {
   constexpr int rows = 128;
   const auto swizzled = [](int row, int k) { return swizzled_chunk(row, k / 4) + k % 4; };
   staged(rows, kWarpgroupDepth, swizzled);
-  staged(rows, kWarpgroupDepth, column_group_offset);
+  staged(rows, kWarpgroupDepth, panel_offset);
+}
+
+TEST(WarpgroupTile, EveryRowIsOneWarps) {
+  std::set<int> rows;
+  for (int warp = 0; warp < kMultiplyingWarps; ++warp) {
+    for (int row = 0; row < 16; ++row) {
+      rows.insert(panel_row(warp, row));
+    }
+  }
+  EXPECT_EQ(rows.size(), 128U);
+  EXPECT_EQ(*rows.begin(), 0);
+  EXPECT_EQ(*rows.rbegin(), 127);
 }
 
 // Every tile once, and neighbours in time in one band of rows.

@@ -76,7 +76,53 @@ __global__ void __launch_bounds__(kThreads)
   c[at] = value;
 }
 
+constexpr int kTile = 32;
+
+// c (m, n) from sums (slices, n, m), a tile at a time.
+template <bool kAdd>
+__global__ void __launch_bounds__(kThreads)
+    transpose_slices_kernel(const float* partials, float* c, int m, int n, int slices) {
+  __shared__ float tile[kTile][kTile + 1];
+  const int x = static_cast<int>(threadIdx.x) % kTile;
+  const int y = static_cast<int>(threadIdx.x) / kTile;
+  const int row0 = static_cast<int>(blockIdx.x) * kTile;  // of c
+  const int column0 = static_cast<int>(blockIdx.y) * kTile;
+  const int64_t size = static_cast<int64_t>(m) * n;
+#pragma unroll
+  for (int i = y; i < kTile; i += kThreads / kTile) {
+    if (column0 + i < n && row0 + x < m) {
+      const int64_t at = static_cast<int64_t>(column0 + i) * m + row0 + x;
+      float value = partials[at];
+#pragma unroll 4
+      for (int slice = 1; slice < slices; ++slice) {
+        value += partials[slice * size + at];
+      }
+      tile[i][x] = value;
+    }
+  }
+  __syncthreads();
+#pragma unroll
+  for (int i = y; i < kTile; i += kThreads / kTile) {
+    if (row0 + i < m && column0 + x < n) {
+      float* const to = c + static_cast<int64_t>(row0 + i) * n + column0 + x;
+      *to = kAdd ? *to + tile[x][i] : tile[x][i];
+    }
+  }
+}
+
 }  // namespace
+
+void finish_transposed(CudaStream& stream, const Gemm<CudaDevice>& problem, const float* partials,
+                       int64_t slices) {
+  const dim3 grid(static_cast<unsigned>((problem.m + kTile - 1) / kTile),
+                  static_cast<unsigned>((problem.n + kTile - 1) / kTile));
+  auto* kernel =
+      problem.accumulate ? &transpose_slices_kernel<true> : &transpose_slices_kernel<false>;
+  kernel<<<grid, kThreads, 0, stream.handle()>>>(
+      partials, problem.c.data(), static_cast<int>(problem.m), static_cast<int>(problem.n),
+      static_cast<int>(slices));
+  check_cuda(cudaGetLastError(), "launching the end of a matrix product");
+}
 
 void finish_product(CudaStream& stream, const Gemm<CudaDevice>& problem, const float* partials,
                     int64_t slices, unsigned features) {

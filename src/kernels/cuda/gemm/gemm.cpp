@@ -101,6 +101,12 @@ GemmLauncher launcher_of(GemmKernel kernel, bool aligned) {
       return &launch_wgmma_128x96;
     case GemmKernel::kWgmma128x64:
       return &launch_wgmma_128x64;
+    case GemmKernel::kLying128x256:
+      return &launch_lying_128x256;
+    case GemmKernel::kLying128x192:
+      return &launch_lying_128x192;
+    case GemmKernel::kLying128x128:
+      return &launch_lying_128x128;
     case GemmKernel::kSplit128x128:
       return &launch_split_128x128;
     case GemmKernel::kSplit128x96:
@@ -123,22 +129,25 @@ Gemm<CudaDevice> without_features(Gemm<CudaDevice> problem) {
   return problem;
 }
 
-template <class T>
-CudaView<T> rows_of(CudaView<T> matrix, Range rows, int64_t columns) {
-  return matrix.empty() ? matrix : matrix.subview({rows.begin * columns, rows.end * columns});
-}
-
 /// An operand, or a part of it, as a kernel reads it.
 struct Pitched {
   CudaView<const float> data;
   int64_t pitch;  ///< elements from row to row
 };
 
-/// What is done to operands while they are copied, where they are.
+/// What is done to operands while they are read, by kernels of parts.
 struct OnTheWay {
-  std::optional<RowNorm> b_norm;  ///< b is this norm's output, of problem.b
+  std::optional<RowNorm> b_norm;  ///< b, which is copied, is this norm's output, of problem.b
   CudaView<float> a_sums;         ///< (m), or none: (+)= the sums of a's rows, as c
 };
+
+// cᵀ = bᵀ · a.
+Gemm<CudaDevice> swapped(const Gemm<CudaDevice>& problem) {
+  Gemm<CudaDevice> result = problem;
+  std::swap(result.m, result.n);
+  std::swap(result.a, result.b);
+  return result;
+}
 
 // A product on its way through its parts.
 class PlannedGemm {
@@ -146,25 +155,25 @@ class PlannedGemm {
   PlannedGemm(CudaStream& stream, const Gemm<CudaDevice>& problem, const GemmPlan& plan,
               const OnTheWay& on_the_way)
       : stream_(stream),
-        problem_(problem),
+        problem_(plan.swapped ? swapped(problem) : problem),
         plan_(plan),
         on_the_way_(on_the_way),
-        copies_(transposed_copies(plan.kernel, query_of(problem))),
-        rows_(plan.part_m > 0 ? plan.part_m : problem.m),
-        depth_(plan.part_k > 0 ? plan.part_k : problem.k),
-        depths_(depth_ > 0 ? ceil_div(problem.k, depth_) : 1) {
-    LOCKSTEP_CHECK(kernel_facts(plan.kernel).of_parts || (rows_ >= problem.m && depths_ == 1),
-                   "parts of {} x {} by {}", rows_, depth_, kernel_facts(plan.kernel).name);
+        copies_b_(copies_b(plan.kernel, query_of(problem_))),
+        depth_(plan.part_k > 0 ? plan.part_k : problem_.k),
+        depths_(depth_ > 0 ? ceil_div(problem_.k, depth_) : 1) {
+    LOCKSTEP_CHECK(!plan.swapped || can_swap(plan.kernel, query_of(problem)),
+                   "a swapped product by {}", kernel_facts(plan.kernel).name);
+    LOCKSTEP_CHECK(kernel_facts(plan.kernel).of_parts || depths_ == 1, "parts of {} by {}", depth_,
+                   kernel_facts(plan.kernel).name);
     // Each part starts at a multiple of 16 bytes: with aligned rows its size is a multiple of four.
-    const int64_t sums = depths_ > 1 ? depths_ * problem.m * problem.n : 0;
-    const int64_t partials = finishes_at_once() ? 0 : (plan.slices * rows_ * problem.n + 3) / 4 * 4;
-    const int64_t a = copies_.a ? rows_ * depth_ : 0;
-    const int64_t b = copies_.b ? depth_ * problem.n : 0;
-    const int64_t last_depth = problem.k - (depths_ - 1) * depth_;
-    const int64_t a_runs =
-        (depths_ - 1) * transpose_sum_rows(depth_) + transpose_sum_rows(last_depth);
-    const int64_t a_partials = on_the_way.a_sums.empty() ? 0 : a_runs * problem.m;
-    CudaView<float> rest = stream.scratch<float>(sums + partials + a + b + a_partials);
+    const int64_t sums = depths_ > 1 ? depths_ * problem_.m * problem_.n : 0;
+    const int64_t partials =
+        finishes_at_once() ? 0 : (plan.slices * problem_.m * problem_.n + 3) / 4 * 4;
+    const int64_t b = copies_b_ ? depth_ * problem_.n : 0;
+    const int64_t last_depth = problem_.k - (depths_ - 1) * depth_;
+    const int64_t a_runs = (depths_ - 1) * sum_runs(depth_) + sum_runs(last_depth);
+    const int64_t a_partials = a_runs * on_the_way.a_sums.size();
+    CudaView<float> rest = stream.scratch<float>(sums + partials + b + a_partials);
     const auto take = [&rest](int64_t size) {
       const CudaView<float> taken = rest.subview({0, size});
       rest = rest.subview({size, rest.size()});
@@ -172,7 +181,6 @@ class PlannedGemm {
     };
     sums_ = take(sums);
     partials_ = take(partials);
-    a_ = take(a);
     b_ = take(b);
     a_partials_ = take(a_partials);
   }
@@ -180,18 +188,15 @@ class PlannedGemm {
   void run() const {
     for (int64_t part = 0; part < depths_; ++part) {
       const Range depth = {part * depth_, std::min((part + 1) * depth_, problem_.k)};
-      const Pitched b = b_of(depth);
-      for (int64_t row = 0; row < problem_.m; row += rows_) {
-        const Range rows = {row, std::min(row + rows_, problem_.m)};
-        multiply(part_of(part, rows, depth), a_of(rows, depth), b);
-      }
+      multiply(part_of(part, depth), a_of(depth), b_of(depth),
+               plan_.swapped || a_partials_.empty() ? nullptr : sums_of_a(depth));
     }
     if (depths_ > 1) {
-      finish_product(stream_, problem_, sums_.data(), depths_, features_of(problem_));
+      finish(problem_, sums_.data(), depths_, features_of(problem_));
     }
     if (!a_partials_.empty()) {
-      sum_column_partials(stream_, {.parts = a_partials_.size() / problem_.m,
-                                    .columns = problem_.m,
+      sum_column_partials(stream_, {.parts = a_partials_.size() / on_the_way_.a_sums.size(),
+                                    .columns = on_the_way_.a_sums.size(),
                                     .partials = a_partials_,
                                     .out = on_the_way_.a_sums,
                                     .accumulate = problem_.accumulate});
@@ -202,40 +207,48 @@ class PlannedGemm {
   // Whether a part's kernel leaves nothing to be done to what it computes.
   bool finishes_at_once() const {
     const unsigned features = depths_ > 1 ? kPlain : features_of(problem_);
-    return plan_.slices == 1 &&
+    const bool transposed = plan_.swapped && depths_ == 1;
+    return plan_.slices == 1 && !transposed &&
            (features == kPlain || (aligned_rows(problem_) && is_fused(problem_, features)));
   }
 
+  // Into how many runs the sums over `depth` of k of the caller's a are divided: by the copy of a
+  // swapped product's b, or by the kernel.
+  int64_t sum_runs(int64_t depth) const {
+    return plan_.swapped ? transpose_sum_rows(depth)
+                         : sliced_plan(plan_.kernel, depth, plan_.slices).slices;
+  }
+  // Where those of a part are left.
+  float* sums_of_a(Range depth) const {
+    const int64_t run = depth.begin / depth_ * sum_runs(depth_);
+    return a_partials_.data() + run * on_the_way_.a_sums.size();
+  }
+
+  // The last sums of a part, or of all parts, with what follows them: into part.c.
+  void finish(const Gemm<CudaDevice>& part, const float* partials, int64_t slices,
+              unsigned features) const {
+    if (plan_.swapped && (depths_ == 1 || partials == sums_.data())) {
+      finish_transposed(stream_, swapped(part), partials, slices);
+    } else {
+      finish_product(stream_, part, partials, slices, features);
+    }
+  }
+
   // A part with its features and its place in c, or plain and among the sums of the parts of k.
-  Gemm<CudaDevice> part_of(int64_t part, Range rows, Range depth) const {
+  Gemm<CudaDevice> part_of(int64_t part, Range depth) const {
     const int64_t size = problem_.m * problem_.n;
     Gemm<CudaDevice> result = depths_ > 1 ? without_features(problem_) : problem_;
-    result.m = rows.size();
     result.k = depth.size();
-    result.c = rows_of(depths_ > 1 ? sums_.subview({part * size, (part + 1) * size}) : problem_.c,
-                       rows, problem_.n);
-    result.residual = rows_of(result.residual, rows, problem_.n);
-    result.factor = rows_of(result.factor, rows, problem_.n);
-    result.gelu_derivative = rows_of(result.gelu_derivative, rows, problem_.n);
+    if (depths_ > 1) {
+      result.c = sums_.subview({part * size, (part + 1) * size});
+    }
     return result;
   }
 
-  Pitched a_of(Range rows, Range depth) const {
+  Pitched a_of(Range depth) const {
     const bool m_major = problem_.trans_a == Transpose::kYes;
     const int64_t pitch = m_major ? problem_.m : problem_.k;
-    const CudaView<const float> from = part_from(
-        problem_.a, m_major ? depth.begin * pitch + rows.begin : rows.begin * pitch + depth.begin);
-    if (!copies_.a) {
-      return {from, pitch};
-    }
-    if (a_partials_.empty()) {
-      transpose_matrix(stream_, a_.data(), from.data(), depth.size(), rows.size(), pitch);
-    } else {
-      const int64_t run = depth.begin / depth_ * transpose_sum_rows(depth_);
-      float* const sums = a_partials_.data() + run * problem_.m + rows.begin;
-      transpose_summed(stream_, a_.data(), sums, from.data(), depth.size(), rows.size(), pitch);
-    }
-    return {a_, depth.size()};
+    return {part_from(problem_.a, m_major ? depth.begin * pitch : depth.begin), pitch};
   }
 
   Pitched b_of(Range depth) const {
@@ -243,7 +256,7 @@ class PlannedGemm {
     const int64_t pitch = n_major ? problem_.n : problem_.k;
     const CudaView<const float> from =
         part_from(problem_.b, n_major ? depth.begin * pitch : depth.begin);
-    if (!copies_.b) {
+    if (!copies_b_) {
       return {from, pitch};
     }
     if (on_the_way_.b_norm) {
@@ -251,6 +264,9 @@ class PlannedGemm {
       norm.mean += depth.begin;
       norm.rstd += depth.begin;
       transpose_normed(stream_, b_.data(), from.data(), depth.size(), problem_.n, norm);
+    } else if (plan_.swapped && !a_partials_.empty()) {
+      transpose_summed(stream_, b_.data(), sums_of_a(depth), from.data(), depth.size(), problem_.n,
+                       pitch);
     } else {
       transpose_matrix(stream_, b_.data(), from.data(), depth.size(), problem_.n, pitch);
     }
@@ -261,15 +277,17 @@ class PlannedGemm {
     return operand.subview({begin, operand.size()});
   }
 
-  void multiply(Gemm<CudaDevice> part, const Pitched& a, const Pitched& b) const {
+  // `a_sums`: where the kernel leaves the sums of a's rows, or null.
+  void multiply(Gemm<CudaDevice> part, const Pitched& a, const Pitched& b, float* a_sums) const {
     part.a = a.data;
     part.b = b.data;
-    part.trans_a = copies_.a ? Transpose::kNo : problem_.trans_a;
-    part.trans_b = copies_.b ? Transpose::kYes : problem_.trans_b;
+    part.trans_b = copies_b_ ? Transpose::kYes : problem_.trans_b;
     GemmLaunch launch = {.problem = part,
                          .plan = sliced_plan(plan_.kernel, part.k, plan_.slices),
                          .a_pitch = a.pitch,
-                         .b_pitch = b.pitch};
+                         .b_pitch = b.pitch,
+                         .a_sums = a_sums,
+                         .a_sums_pitch = problem_.m};
     const unsigned features = features_of(part);
     const GemmLauncher launcher = launcher_of(plan_.kernel, aligned_rows(problem_));
     if (finishes_at_once()) {
@@ -279,22 +297,20 @@ class PlannedGemm {
     }
     launch.partials = partials_.data();
     launcher(stream_, launch);
-    finish_product(stream_, part, partials_.data(), launch.plan.slices, features);
+    finish(part, partials_.data(), launch.plan.slices, features);
   }
 
   CudaStream& stream_;
-  const Gemm<CudaDevice>& problem_;
+  Gemm<CudaDevice> problem_;  // as it is computed: swapped, if the plan is
   const GemmPlan& plan_;
   const OnTheWay& on_the_way_;
-  TransposedCopies copies_;
-  int64_t rows_;              // of a part
-  int64_t depth_;             // of a part
-  int64_t depths_;            // parts of k
-  CudaView<float> sums_;      // (depths, m, n), when there are several
-  CudaView<float> partials_;  // of a part's slices
-  CudaView<float> a_;         // transposed, of a part
-  CudaView<float> b_;
-  CudaView<float> a_partials_;  // (of runs of k, m): sums of a
+  bool copies_b_;
+  int64_t depth_;               // of a part
+  int64_t depths_;              // parts of k
+  CudaView<float> sums_;        // (depths, m, n), when there are several
+  CudaView<float> partials_;    // of a part's slices
+  CudaView<float> b_;           // transposed, of a part
+  CudaView<float> a_partials_;  // (runs of k, columns): sums of the caller's a
 };
 
 void check_norm(const WeightGradient<CudaDevice>& args) {
@@ -322,7 +338,14 @@ CudaView<const float> output_of_norm(CudaStream& stream, const WeightGradient<Cu
 }  // namespace
 
 GemmQuery query_of(const Gemm<CudaDevice>& problem) {
-  return {problem.m, problem.n, problem.k, problem.trans_a, problem.trans_b, aligned_rows(problem)};
+  return {problem.m,
+          problem.n,
+          problem.k,
+          problem.trans_a,
+          problem.trans_b,
+          aligned_rows(problem),
+          (features_of(problem) & ~kAccumulate) == 0,
+          false};
 }
 
 void gemm_by_plan(CudaStream& stream, const Gemm<CudaDevice>& problem, const GemmPlan& plan) {
@@ -358,9 +381,8 @@ void weight_gradient_by_plan(CudaStream& stream, const WeightGradient<CudaDevice
   if (problem.m == 0 || problem.n == 0) {
     return;
   }
-  const TransposedCopies copies = transposed_copies(plan.kernel, query_of(problem));
   OnTheWay on_the_way;
-  if (copies.a) {
+  if (kernel_facts(plan.kernel).of_parts) {
     on_the_way.a_sums = args.bias.subview({0, args.out});
   } else {
     column_sum(stream, {.rows = args.rows,
@@ -369,8 +391,8 @@ void weight_gradient_by_plan(CudaStream& stream, const WeightGradient<CudaDevice
                         .in = args.dy,
                         .accumulate = args.accumulate});
   }
-  // By the kernels that copy both; in fp32 the pass of its own is 2 % of a small model's step.
-  if (args.norm && copies.a && copies.b && aligned(args.norm->gamma) && aligned(args.norm->beta)) {
+  const bool copied = copies_b(plan.kernel, query_of(problem)) && !plan.swapped;
+  if (args.norm && copied && aligned(args.norm->gamma) && aligned(args.norm->beta)) {
     on_the_way.b_norm = {args.norm->mean.data(), args.norm->rstd.data(), args.norm->gamma.data(),
                          args.norm->beta.data()};
   } else if (args.norm) {
@@ -380,7 +402,8 @@ void weight_gradient_by_plan(CudaStream& stream, const WeightGradient<CudaDevice
 }
 
 void weight_gradient(CudaStream& stream, const WeightGradient<CudaDevice>& args) {
-  const GemmQuery query = query_of(product_of(args));
+  GemmQuery query = query_of(product_of(args));
+  query.a_sums = true;
   weight_gradient_by_plan(stream, args, plan_gemm(query, stream.precision(), stream.facts()));
 }
 

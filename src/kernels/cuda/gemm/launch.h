@@ -15,6 +15,8 @@ struct GemmLaunch {
   float* partials = nullptr;  ///< null: into problem.c
   int64_t a_pitch = 0;        ///< elements from row to row of the operands, for kernels that can
   int64_t b_pitch = 0;        ///< compute a part of a product
+  float* a_sums = nullptr;    ///< (slices, a_sums_pitch), or null: the sums of a's rows over each
+  int64_t a_sums_pitch = 0;   ///< slice, by the kernels that read an MN-major a as it lies
 };
 
 using GemmLauncher = void (*)(CudaStream& stream, const GemmLaunch& launch);
@@ -29,13 +31,16 @@ void launch_simt_64x64(CudaStream& stream, const GemmLaunch& launch);
 /// For operands of any alignment; no features.
 void launch_mma_unaligned(CudaStream& stream, const GemmLaunch& launch);
 void launch_simt_unaligned(CudaStream& stream, const GemmLaunch& launch);
-/// Rows are aligned, and the transposes are those of transposed_copies' copies: a is (m, k), b
-/// (n, k), but for a of the split kernels.
+/// Rows are aligned; b is (n, k), copied if need be; a is (m, k), of the lying kernels (k, m), of
+/// the split ones either.
 void launch_wgmma_128x256(CudaStream& stream, const GemmLaunch& launch);
 void launch_wgmma_128x192(CudaStream& stream, const GemmLaunch& launch);
 void launch_wgmma_128x128(CudaStream& stream, const GemmLaunch& launch);
 void launch_wgmma_128x96(CudaStream& stream, const GemmLaunch& launch);
 void launch_wgmma_128x64(CudaStream& stream, const GemmLaunch& launch);
+void launch_lying_128x256(CudaStream& stream, const GemmLaunch& launch);
+void launch_lying_128x192(CudaStream& stream, const GemmLaunch& launch);
+void launch_lying_128x128(CudaStream& stream, const GemmLaunch& launch);
 void launch_split_128x128(CudaStream& stream, const GemmLaunch& launch);
 void launch_split_128x96(CudaStream& stream, const GemmLaunch& launch);
 
@@ -47,5 +52,9 @@ void transpose_matrix(CudaStream& stream, float* to, const float* from, int64_t 
 /// c from the sums of `slices` slices, added in their order, and then `features`.
 void finish_product(CudaStream& stream, const Gemm<CudaDevice>& problem, const float* partials,
                     int64_t slices, unsigned features);
+
+/// The same for cᵀ: partials (slices, n, m), of plain sums.
+void finish_transposed(CudaStream& stream, const Gemm<CudaDevice>& problem, const float* partials,
+                       int64_t slices);
 
 }  // namespace lockstep::cuda

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <limits>
+#include <utility>
 
 #include "core/base/error.h"
 
@@ -24,6 +25,9 @@ constexpr std::array kTensorCores = {GemmKernel::kMma128x128,   GemmKernel::kMma
                                      GemmKernel::kMma64x64,     GemmKernel::kWgmma128x256,
                                      GemmKernel::kWgmma128x192, GemmKernel::kWgmma128x128,
                                      GemmKernel::kWgmma128x96,  GemmKernel::kWgmma128x64};
+constexpr std::array kTensorCoresOfLyingA = {GemmKernel::kMma128x128,   GemmKernel::kMma128x64,
+                                             GemmKernel::kMma64x64,     GemmKernel::kLying128x256,
+                                             GemmKernel::kLying128x192, GemmKernel::kLying128x128};
 constexpr std::size_t kPortable = 3;
 
 int64_t ceil_div(int64_t a, int64_t b) {
@@ -73,6 +77,12 @@ KernelSpeed speed_of(GemmKernel kernel) {
       return {2, false, 1.489, 0.391, 165, 1.19, 0, 3.18, 0.686};
     case GemmKernel::kWgmma128x64:
       return {2, false, 1.229, 0.540, 129, 0.701, 0, 7.31, 4.33};
+    case GemmKernel::kLying128x256:
+      return {1, false, 2.300, 0.452, 243, 0.318, 0, 3.10, 0.436};
+    case GemmKernel::kLying128x192:
+      return {1, false, 2.900, 0.895, 292, 0.151, 0, 3.35, 0.561};
+    case GemmKernel::kLying128x128:
+      return {1, false, 2.500, 0.922, 279, 0.283, 0, 3.35, 0.278};
     case GemmKernel::kSplit128x128:
       return {1, false, 0.480, 0, 108, 0.9, 0, 3.35, 0.5};
     case GemmKernel::kSplit128x96:
@@ -84,33 +94,17 @@ KernelSpeed speed_of(GemmKernel kernel) {
 // The largest of a plan's parts, as a product of its own.
 GemmQuery part_query(const GemmPlan& plan, const GemmQuery& query) {
   GemmQuery part = query;
-  part.m = plan.part_m > 0 ? plan.part_m : query.m;
   part.k = plan.part_k > 0 ? plan.part_k : query.k;
   return part;
 }
 
-// Equal parts whose copies are at most kMostTransposed; the whole product if that fits. `more`
-// parts of the rows of c than must be, where there must be any.
-GemmPlan parted_plan(GemmKernel kernel, const GemmQuery& query, int64_t more) {
-  constexpr int64_t kFewestRows = 2048;  // of c, for a part
+// Equal parts whose copies are at most kMostTransposed; the whole product if that fits.
+GemmPlan parted_plan(GemmKernel kernel, const GemmQuery& query) {
   GemmPlan plan = {.kernel = kernel};
-  const TransposedCopies copies = transposed_copies(kernel, query);
-  const int64_t a_rows = copies.a ? query.m : 0;
-  const int64_t b_rows = copies.b ? query.n : 0;
-  if ((a_rows + b_rows) * query.k <= kMostTransposed) {
-    return plan;
-  }
-  const int64_t least_rows = b_rows + std::min(a_rows, kFewestRows);
-  const int64_t deepest =
-      std::max(kMostTransposed / least_rows / kSliceStep * kSliceStep, kSliceStep);
-  if (deepest < query.k) {
+  const int64_t deepest = std::max(
+      kMostTransposed / std::max<int64_t>(query.n, 1) / kSliceStep * kSliceStep, kSliceStep);
+  if (copies_b(kernel, query) && query.n * query.k > kMostTransposed) {
     plan.part_k = round_up(ceil_div(query.k, ceil_div(query.k, deepest)), kSliceStep);
-  }
-  const int64_t depth = part_query(plan, query).k;
-  const int64_t tile_m = kernel_facts(kernel).tile_m;
-  const int64_t most_rows = std::max((kMostTransposed / depth - b_rows) / tile_m * tile_m, tile_m);
-  if (most_rows < a_rows) {
-    plan.part_m = round_up(ceil_div(query.m, ceil_div(query.m, most_rows) + more), tile_m);
   }
   return plan;
 }
@@ -130,6 +124,12 @@ double transpose_microseconds(int64_t elements) {
   constexpr double kStart = 1.5;
   constexpr double kBytes = 4.0e6;  // a microsecond, read or written
   return kStart + static_cast<double>(2 * elements) * sizeof(float) / kBytes;
+}
+
+double column_sum_microseconds(int64_t elements) {
+  constexpr double kStart = 3.5;
+  constexpr double kBytes = 3.5e6;  // a microsecond
+  return kStart + static_cast<double>(elements) * sizeof(float) / kBytes;
 }
 
 double sum_microseconds(const KernelSpeed& speed, int64_t sums, int64_t elements) {
@@ -187,6 +187,12 @@ GemmKernelFacts kernel_facts(GemmKernel kernel) {
       return {"wgmma 128x96", 128, 96, true};
     case GemmKernel::kWgmma128x64:
       return {"wgmma 128x64", 128, 64, true};
+    case GemmKernel::kLying128x256:
+      return {"wgmma 128x256 of a as it lies", 128, 256, true};
+    case GemmKernel::kLying128x192:
+      return {"wgmma 128x192 of a as it lies", 128, 192, true};
+    case GemmKernel::kLying128x128:
+      return {"wgmma 128x128 of a as it lies", 128, 128, true};
     case GemmKernel::kSplit128x128:
       return {"split 128x128", 128, 128, true};
     case GemmKernel::kSplit128x96:
@@ -195,13 +201,18 @@ GemmKernelFacts kernel_facts(GemmKernel kernel) {
   throw InternalError("a kernel of {}", static_cast<int>(kernel));
 }
 
-TransposedCopies transposed_copies(GemmKernel kernel, const GemmQuery& query) {
-  if (!kernel_facts(kernel).of_parts) {
-    return {false, false};
-  }
-  // The split kernels take an MN-major a to shared memory in columns of eight rows of c.
-  const bool a_of_any_major = kernel >= GemmKernel::kSplit128x128 && query.m % 8 == 0;
-  return {query.trans_a == Transpose::kYes && !a_of_any_major, query.trans_b == Transpose::kNo};
+GemmQuery swapped_query(const GemmQuery& query) {
+  GemmQuery swapped = query;
+  std::swap(swapped.m, swapped.n);
+  return swapped;
+}
+
+bool can_swap(GemmKernel kernel, const GemmQuery& query) {
+  return query.plain && query.trans_a == Transpose::kYes && copies_b(kernel, query);
+}
+
+bool copies_b(GemmKernel kernel, const GemmQuery& query) {
+  return kernel_facts(kernel).of_parts && query.trans_b == Transpose::kNo;
 }
 
 std::span<const GemmKernel> kernels_for(const GemmQuery& query, Precision precision,
@@ -210,8 +221,11 @@ std::span<const GemmKernel> kernels_for(const GemmQuery& query, Precision precis
   if (!query.aligned) {
     return fp32 ? kSimtUnaligned : kMmaUnaligned;
   }
+  const std::span<const GemmKernel> tensor_cores = query.trans_a == Transpose::kNo
+                                                       ? std::span<const GemmKernel>(kTensorCores)
+                                                       : kTensorCoresOfLyingA;
   const std::span<const GemmKernel> all =
-      fp32 ? std::span<const GemmKernel>(kSinglePrecision) : kTensorCores;
+      fp32 ? std::span<const GemmKernel>(kSinglePrecision) : tensor_cores;
   // A transposed copy has rows of its own, which must be aligned too.
   const bool wgmma = facts.compute_capability == 90 && query.k % 4 == 0 && query.k > 0;
   return wgmma ? all : all.first(kPortable);
@@ -225,30 +239,30 @@ GemmPlan sliced_plan(GemmKernel kernel, int64_t k, int64_t slices) {
   return {kernel, ceil_div(k, depth), depth};
 }
 
-int64_t transposed_elements(const GemmPlan& plan, const GemmQuery& query) {
-  const GemmQuery part = part_query(plan, query);
-  const TransposedCopies copies = transposed_copies(plan.kernel, query);
-  return ((copies.a ? part.m : 0) + (copies.b ? part.n : 0)) * part.k;
+int64_t transposed_elements(const GemmPlan& plan, const GemmQuery& of) {
+  const GemmQuery query = plan.swapped ? swapped_query(of) : of;
+  return copies_b(plan.kernel, query) ? query.n * part_query(plan, query).k : 0;
 }
 
-double plan_microseconds(const GemmPlan& plan, const GemmQuery& query, const CudaFacts& facts) {
+double plan_microseconds(const GemmPlan& plan, const GemmQuery& of, const CudaFacts& facts) {
+  const GemmQuery query = plan.swapped ? swapped_query(of) : of;
   const GemmQuery part = part_query(plan, query);
-  const TransposedCopies copies = transposed_copies(plan.kernel, query);
-  double rows = product_microseconds(plan, part, facts);
-  if (copies.a) {
-    rows += transpose_microseconds(part.m * part.k);
+  double time = product_microseconds(plan, part, facts);
+  if (copies_b(plan.kernel, query)) {
+    time += transpose_microseconds(part.k * part.n);
   }
-  double depth = static_cast<double>(ceil_div(query.m, std::max<int64_t>(part.m, 1))) * rows;
-  if (copies.b) {
-    depth += transpose_microseconds(part.k * part.n);
+  const int64_t depths = std::max<int64_t>(ceil_div(query.k, std::max<int64_t>(part.k, 1)), 1);
+  time *= static_cast<double>(depths);
+  if (depths > 1 || (plan.swapped && plan.slices == 1)) {
+    time += sum_microseconds(speed_of(plan.kernel), depths, query.m * query.n);
   }
-  const int64_t depths = ceil_div(query.k, std::max<int64_t>(part.k, 1));
-  return static_cast<double>(std::max<int64_t>(depths, 1)) * depth +
-         (depths > 1 ? sum_microseconds(speed_of(plan.kernel), depths, query.m * query.n) : 0.0);
+  if (of.a_sums && !kernel_facts(plan.kernel).of_parts) {
+    time += column_sum_microseconds(of.m * of.k);
+  }
+  return time;
 }
 
 GemmPlan plan_gemm(const GemmQuery& query, Precision precision, const CudaFacts& facts) {
-  constexpr int64_t kMoreParts = 8;  // of which some number may fill the machine better
   GemmPlan best;
   double best_time = std::numeric_limits<double>::infinity();
   const auto consider = [&](const GemmPlan& plan) {
@@ -258,21 +272,25 @@ GemmPlan plan_gemm(const GemmQuery& query, Precision precision, const CudaFacts&
       best = plan;
     }
   };
-  for (const GemmKernel kernel : kernels_for(query, precision, facts)) {
-    const int64_t choices = parted_plan(kernel, query, 0).part_m > 0 ? kMoreParts : 1;
-    for (int64_t more = 0; more < choices; ++more) {
-      GemmPlan plan = parted_plan(kernel, query, more);
-      const GemmQuery part = part_query(plan, query);
-      const bool slice = waves_of(plan, part, facts) < kManyWaves;
-      for (const int64_t slices : kSliceCounts) {
-        const GemmPlan sliced = sliced_plan(kernel, part.k, slices);
-        plan.slices = sliced.slices;
-        plan.slice_depth = sliced.slice_depth;
-        consider(plan);
-        if (!slice) {
-          break;
-        }
+  const auto consider_all = [&](GemmKernel kernel, const GemmQuery& of, bool swapped) {
+    GemmPlan plan = parted_plan(kernel, of);
+    plan.swapped = swapped;
+    const GemmQuery part = part_query(plan, of);
+    const bool slice = waves_of(plan, part, facts) < kManyWaves;
+    for (const int64_t slices : kSliceCounts) {
+      const GemmPlan sliced = sliced_plan(kernel, part.k, slices);
+      plan.slices = sliced.slices;
+      plan.slice_depth = sliced.slice_depth;
+      consider(plan);
+      if (!slice) {
+        break;
       }
+    }
+  };
+  for (const GemmKernel kernel : kernels_for(query, precision, facts)) {
+    consider_all(kernel, query, false);
+    if (can_swap(kernel, query)) {
+      consider_all(kernel, swapped_query(query), true);
     }
   }
   return best;

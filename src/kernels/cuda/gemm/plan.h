@@ -23,7 +23,10 @@ enum class GemmKernel : uint8_t {
   kWgmma128x128,
   kWgmma128x96,
   kWgmma128x64,
-  kSplit128x128,  ///< fp32, wgmma of factors split in two: sm_90, as above, but a of any major
+  kLying128x256,  ///< TF32, wgmma: sm_90, as above, but an MN-major a as it lies
+  kLying128x192,
+  kLying128x128,
+  kSplit128x128,  ///< fp32, wgmma of factors split in two: sm_90, as above, a of any major
   kSplit128x96,
 };
 
@@ -35,18 +38,23 @@ struct GemmQuery {
   Transpose trans_a = Transpose::kNo;
   Transpose trans_b = Transpose::kNo;
   bool aligned = true;  ///< every row of every operand starts at a multiple of 16 bytes
+  bool plain = true;    ///< nothing follows the product but perhaps its addition to c
+  bool a_sums = false;  ///< the sums of a's rows are wanted too
 };
 
 /// How a product is computed: by which kernel, and k in how many slices, whose sums are added in
-/// their order by a second kernel. Operands that the kernel cannot read as they lie are transposed
-/// into scratch memory first, the whole product at once or, to take less memory, one part of it
-/// after the other: some rows of c, and of k a part, whose sums are added as those of slices are.
+/// their order by a second kernel. A b that the kernel cannot read as it lies is transposed into
+/// scratch memory first, whole or, to take less memory, one part of k after the other, whose sums
+/// are added as those of slices are.
 struct GemmPlan {
   GemmKernel kernel = GemmKernel::kSimt64x64;
   int64_t slices = 1;       ///< of a part's k
   int64_t slice_depth = 0;  ///< of k; a multiple of 32 when there are several slices
-  int64_t part_m = 0;       ///< rows of c that a part computes; 0: all
   int64_t part_k = 0;       ///< a multiple of 32; 0: all of k
+  /// Of an MN-major a and b, computes cᵀ = bᵀ · a and transposes that: the kernels that read an
+  /// MN-major a as it lies are then given a transposed copy of a, and not of b. All above is of
+  /// that product. For products without features but `accumulate`.
+  bool swapped = false;
 
   friend bool operator==(const GemmPlan&, const GemmPlan&) = default;
 };
@@ -56,16 +64,18 @@ struct GemmKernelFacts {
   std::string_view name;
   int64_t tile_m;
   int64_t tile_n;
-  bool of_parts;  ///< can compute a part of a product, its operands parts of larger ones
+  bool of_parts;  ///< wgmma: can compute a part of a product, and the sums of a's rows with it
 };
 GemmKernelFacts kernel_facts(GemmKernel kernel);
 
-/// Which operands a kernel cannot read as they lie, so that it is given transposed copies.
-struct TransposedCopies {
-  bool a;
-  bool b;
-};
-TransposedCopies transposed_copies(GemmKernel kernel, const GemmQuery& query);
+/// `query` of the product that a swapped plan computes.
+GemmQuery swapped_query(const GemmQuery& query);
+
+/// Whether a plan for `query` by this kernel may be swapped.
+bool can_swap(GemmKernel kernel, const GemmQuery& query);
+
+/// Whether a kernel cannot read b as it lies, so that it is given a transposed copy.
+bool copies_b(GemmKernel kernel, const GemmQuery& query);
 
 /// The kernels that can compute `query` on the GPU, in that precision.
 std::span<const GemmKernel> kernels_for(const GemmQuery& query, Precision precision,
@@ -78,7 +88,7 @@ GemmPlan sliced_plan(GemmKernel kernel, int64_t k, int64_t slices);
 /// multiprocessors idle.
 inline constexpr int64_t kMostTransposed = int64_t{1} << 27;
 
-/// What a plan's transposed copies take, in elements.
+/// What a plan's transposed copy takes, in elements.
 int64_t transposed_elements(const GemmPlan& plan, const GemmQuery& query);
 
 /// The time that the model of a multiprocessor in plan.cpp predicts.

@@ -22,8 +22,4 @@ enum class TensorElements : uint8_t { kAsTheyAre, kRoundedToTf32 };
 /// rows start at multiples of 16 bytes.
 CUtensorMap tensor_map(const MappedMatrix& matrix, int box_rows, TensorElements elements);
 
-/// The same for boxes of 32 rows x box_columns: one group of eight columns after the other, in each
-/// its rows of 32 bytes. columns is a multiple of eight.
-CUtensorMap column_group_map(const MappedMatrix& matrix, int box_columns);
-
 }  // namespace lockstep::cuda

@@ -2,19 +2,21 @@
 
 // Hopper's product (wgmma): the tensor cores read tiles from shared memory, where they must lie
 // K-major. One thread has the tensor memory accelerator bring them; two warpgroups multiply. What
-// they make of two tiles is their own matter: Products is RoundedProducts (TF32) or SplitProducts
-// (single precision).
+// they make of two tiles is their own matter: Products is RoundedProducts or LyingProducts (TF32)
+// or SplitProducts (single precision).
 
 #include "kernels/cuda/gemm/wgmma_operands.cuh"
+#include "kernels/cuda/gemm/wgmma_rows.cuh"
 
 namespace lockstep::cuda {
 
-/// Gives a warp's 16 x kN sums to `store` in runs of four neighbouring columns, from (row0,
-/// column0) on. They pass through `memory`, this warp's own, so that a warp touches whole lines of
-/// global memory: as the products leave them, lanes hold pieces of 8 bytes.
-template <int kN, class Store>
-__device__ void store_sums(const float (&sum)[kN / 2], float* memory, int row0, int column0,
-                           const Store& store) {
+/// Gives a warp's 16 x kN sums to `store` in runs of four neighbouring columns, from column0 on;
+/// `row_of` maps the sixteen to rows of c. They pass through `memory`, this warp's own, so that a
+/// warp touches whole lines of global memory: as the products leave them, lanes hold pieces of 8
+/// bytes.
+template <int kN, class RowOf, class Store>
+__device__ void store_sums(const float (&sum)[kN / 2], float* memory, const RowOf& row_of,
+                           int column0, const Store& store) {
   constexpr int kPitch = layout::warp_sums_pitch(kN);
   const int lane = static_cast<int>(threadIdx.x) % 32;
 #pragma unroll
@@ -35,16 +37,28 @@ __device__ void store_sums(const float (&sum)[kN / 2], float* memory, int row0, 
 #pragma unroll
     for (int j = 0; j < kTogether; ++j) {
       const int chunk = (i + j) * 32 + lane;
-      fetched[j] = store.fetch(row0 + chunk / kRowChunks, column0 + chunk % kRowChunks * 4);
+      fetched[j] = store.fetch(row_of(chunk / kRowChunks), column0 + chunk % kRowChunks * 4);
     }
 #pragma unroll
     for (int j = 0; j < kTogether; ++j) {
       const int chunk = (i + j) * 32 + lane;
       const int row = chunk / kRowChunks;
       const int column = chunk % kRowChunks * 4;
-      store.store4(row0 + row, column0 + column,
+      store.store4(row_of(row), column0 + column,
                    *reinterpret_cast<const float4*>(memory + row * kPitch + column), fetched[j]);
     }
+  }
+}
+
+/// Stores a warp's sums of rows of a, of the block's slice of k.
+template <class RowOf>
+__device__ void store_row_sums(RowSums sums, const RowOf& row_of, const WgmmaOperands& operands) {
+  sums.combine();
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  float* const to = operands.a_sums + blockIdx.z * operands.a_sums_pitch;
+  const int row = row_of(lane / 4 + lane % 2 * 8);
+  if (lane % 4 < 2 && row < operands.m) {
+    to[row] = lane % 2 == 0 ? sums.upper : sums.lower;
   }
 }
 
@@ -84,11 +98,19 @@ __global__ void __launch_bounds__(Products::kThreads, Products::Shape::kResident
     Products::supply(pipeline, operands, work);
   } else {
     float sum[Shape::kBlockN / 2] = {};
-    Products::multiply(pipeline, group, work.tiles, sum);
+    RowSums row_sums = {operands.a_sums != nullptr && tile_n == 0};
+    Products::multiply(pipeline, group, work.tiles, sum, row_sums);
     meet_warpgroups();  // the other one may still have been reading the tiles
     const int warp = static_cast<int>(threadIdx.x) / 32;
+    const auto row_of = [&](int row) {
+      return work.m0 +
+             (Products::kA == Major::kMN ? layout::panel_row(warp, row) : warp * 16 + row);
+    };
+    if (Products::kA == Major::kMN && row_sums.wanted) {
+      store_row_sums(row_sums, row_of, operands);
+    }
     store_sums<Shape::kBlockN>(sum, shared + warp * layout::warp_sums_floats(Shape::kBlockN),
-                               work.m0 + warp * 16, work.n0, store);
+                               row_of, work.n0, store);
   }
 }
 

@@ -3,46 +3,59 @@
 #include "kernels/cuda/gemm/product.cuh"
 #include "kernels/cuda/gemm/tensor_map.cuh"
 #include "kernels/cuda/gemm/wgmma.cuh"
+#include "kernels/cuda/gemm/wgmma_lying.cuh"
 #include "kernels/cuda/gemm/wgmma_rounded.cuh"
 #include "kernels/cuda/gemm/wgmma_split.cuh"
 #include "kernels/layout/tile_shape.h"
 
 namespace lockstep::cuda {
 
-template <class Products>
+template <class Shape, Major kA>
 WgmmaOperands wgmma_operands(const GemmLaunch& launch) {
-  using Shape = typename Products::Shape;
   constexpr TensorElements kElements =
       Shape::kSplit ? TensorElements::kAsTheyAre : TensorElements::kRoundedToTf32;
   const Gemm<CudaDevice>& problem = launch.problem;
   const float* const a = problem.a.data();
-  return {Products::kA == Major::kK
+  return {kA == Major::kK
               ? tensor_map({a, problem.m, problem.k, launch.a_pitch}, Shape::kBlockM, kElements)
-              : column_group_map({a, problem.k, problem.m, launch.a_pitch}, Shape::kBlockM),
+              : tensor_map({a, problem.k, problem.m, launch.a_pitch}, layout::kWarpgroupDepth,
+                           TensorElements::kAsTheyAre),
           tensor_map({problem.b.data(), problem.n, problem.k, launch.b_pitch}, Shape::kBlockN,
                      kElements),
-          static_cast<int>(problem.m), static_cast<int>(problem.n), static_cast<int>(problem.k)};
+          static_cast<int>(problem.m),
+          static_cast<int>(problem.n),
+          static_cast<int>(problem.k),
+          launch.a_sums,
+          launch.a_sums_pitch};
 }
 
-template <class Products, class Store>
-void launch_wgmma_kernel(CudaStream& stream, const GemmLaunch& launch, const Store& store) {
-  using Shape = typename Products::Shape;
-  const Gemm<CudaDevice>& problem = launch.problem;
-  auto* kernel = &gemm_wgmma_kernel<Products, Store>;
-  allow_shared(kernel, Shape::kSharedBytes);
-  const int64_t tiles = ((problem.m + Shape::kBlockM - 1) / Shape::kBlockM) *
-                        ((problem.n + Shape::kBlockN - 1) / Shape::kBlockN);
-  const dim3 grid(static_cast<unsigned>(tiles), 1, static_cast<unsigned>(launch.plan.slices));
-  kernel<<<grid, Products::kThreads, Shape::kSharedBytes, stream.handle()>>>(
-      wgmma_operands<Products>(launch), store);
-  check_cuda(cudaGetLastError(), "launching a matrix product");
+template <class Shape>
+int64_t tiles_of(const Gemm<CudaDevice>& problem) {
+  return ((problem.m + Shape::kBlockM - 1) / Shape::kBlockM) *
+         ((problem.n + Shape::kBlockN - 1) / Shape::kBlockN);
 }
 
-/// Products is RoundedProducts or SplitProducts, kSets the features that can be fused.
-template <class Products, class... Sets>
+/// A block for each tile and slice. Products is RoundedProducts, LyingProducts or SplitProducts.
+template <class Products>
+struct BlockPerTile {
+  template <class Store>
+  static void launch(CudaStream& stream, const GemmLaunch& launch, const Store& store) {
+    using Shape = typename Products::Shape;
+    auto* kernel = &gemm_wgmma_kernel<Products, Store>;
+    allow_shared(kernel, Shape::kSharedBytes);
+    const dim3 grid(static_cast<unsigned>(tiles_of<Shape>(launch.problem)), 1,
+                    static_cast<unsigned>(launch.plan.slices));
+    kernel<<<grid, Products::kThreads, Shape::kSharedBytes, stream.handle()>>>(
+        wgmma_operands<Shape, Products::kA>(launch), store);
+  }
+};
+
+/// Blocks is a BlockPerTile, kSets the features that can be fused.
+template <class Blocks, class... Sets>
 void launch_wgmma(CudaStream& stream, const GemmLaunch& launch, Sets... sets) {
   const auto launch_with = [&](const auto& store) {
-    launch_wgmma_kernel<Products>(stream, launch, store);
+    Blocks::launch(stream, launch, store);
+    check_cuda(cudaGetLastError(), "launching a matrix product");
   };
   if (launch.features == kPlain) {
     launch_with(output_of(launch));
@@ -51,27 +64,31 @@ void launch_wgmma(CudaStream& stream, const GemmLaunch& launch, Sets... sets) {
   }
 }
 
-/// The features that any of the transposes has fused: copies make every product one of K-major
-/// operands.
-template <class Products>
+/// The features that either b has fused: copies make every b K-major.
+template <class Blocks>
 void launch_k_major_wgmma(CudaStream& stream, const GemmLaunch& launch) {
-  launch_wgmma<Products>(stream, launch, FusedFeatures<Major::kK, Major::kK>::Sets{},
-                         FusedFeatures<Major::kK, Major::kMN>::Sets{},
-                         FusedFeatures<Major::kMN, Major::kMN>::Sets{});
+  launch_wgmma<Blocks>(stream, launch, FusedFeatures<Major::kK, Major::kK>::Sets{},
+                       FusedFeatures<Major::kK, Major::kMN>::Sets{});
 }
 
 template <class Shape>
 void launch_rounded(CudaStream& stream, const GemmLaunch& launch) {
-  launch_k_major_wgmma<RoundedProducts<Shape>>(stream, launch);
+  launch_k_major_wgmma<BlockPerTile<RoundedProducts<Shape>>>(stream, launch);
+}
+
+template <class Shape>
+void launch_lying(CudaStream& stream, const GemmLaunch& launch) {
+  launch_wgmma<BlockPerTile<LyingProducts<Shape>>>(stream, launch,
+                                                   FusedFeatures<Major::kMN, Major::kMN>::Sets{});
 }
 
 template <class Shape>
 void launch_split(CudaStream& stream, const GemmLaunch& launch) {
   if (launch.problem.trans_a == Transpose::kNo) {
-    launch_k_major_wgmma<SplitProducts<Shape, Major::kK>>(stream, launch);
+    launch_k_major_wgmma<BlockPerTile<SplitProducts<Shape, Major::kK>>>(stream, launch);
   } else {
-    launch_wgmma<SplitProducts<Shape, Major::kMN>>(stream, launch,
-                                                   FusedFeatures<Major::kMN, Major::kMN>::Sets{});
+    launch_wgmma<BlockPerTile<SplitProducts<Shape, Major::kMN>>>(
+        stream, launch, FusedFeatures<Major::kMN, Major::kMN>::Sets{});
   }
 }
 

@@ -14,11 +14,13 @@ using layout::Major;
 /// A product's operands as the kernel reads them: rounded to TF32, or as they are where factors are
 /// split.
 struct WgmmaOperands {
-  CUtensorMap a;  ///< (m, k), boxes of kBlockM x 32; or (k, m), of columns in groups of eight
+  CUtensorMap a;  ///< (m, k), boxes of kBlockM x 32; or (k, m), of 32 x a panel's rows
   CUtensorMap b;  ///< (n, k), boxes of kBlockN x 32
   int m;
   int n;
   int k;
+  float* a_sums;  ///< (slices of k, a_sums_pitch): sums of a's rows, of an MN-major a; or null
+  int64_t a_sums_pitch;
 };
 
 /// The part of a product that a block computes.
@@ -29,12 +31,11 @@ struct WgmmaWork {
   int tiles;  ///< along k
 };
 
-/// Fills the ring with `work`'s tiles, one after the other. By one thread.
+/// Fills the ring with `work`'s tiles, one after the other, from `at` on. By one thread.
 template <Major kA, class Shape>
 __device__ void fill_tiles(const WgmmaPipeline<Shape>& pipeline, const WgmmaOperands& operands,
-                           const WgmmaWork& work) {
+                           const WgmmaWork& work, typename WgmmaPipeline<Shape>::Cursor& at) {
   using Pipeline = WgmmaPipeline<Shape>;
-  typename Pipeline::Cursor at;
   for (int tile = 0; tile < work.tiles; ++tile, at.advance()) {
     const int depth = work.d0 + tile * layout::kWarpgroupDepth;
     pipeline.wait_empty(at);
@@ -42,8 +43,11 @@ __device__ void fill_tiles(const WgmmaPipeline<Shape>& pipeline, const WgmmaOper
     if constexpr (kA == Major::kK) {
       copy_box(pipeline.a_tile(at.stage), &operands.a, depth, work.m0, pipeline.full(at.stage));
     } else {
-      copy_box(pipeline.a_tile(at.stage), &operands.a, 0, depth, work.m0 / 8,
-               pipeline.full(at.stage));
+#pragma unroll
+      for (int row = 0; row < Shape::kBlockM; row += layout::kPanelRows) {
+        copy_box(pipeline.a_tile(at.stage) + row * layout::kWarpgroupDepth * 4, &operands.a,
+                 work.m0 + row, depth, pipeline.full(at.stage));
+      }
     }
     copy_box(pipeline.b_tile(at.stage), &operands.b, depth, work.n0, pipeline.full(at.stage));
   }

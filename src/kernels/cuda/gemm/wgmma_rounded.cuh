@@ -3,6 +3,7 @@
 // wgmma of factors rounded to TF32: two warpgroups only wait for tiles and for products.
 
 #include "kernels/cuda/gemm/wgmma_operands.cuh"
+#include "kernels/cuda/gemm/wgmma_rows.cuh"
 #include "kernels/cuda/ptx/wgmma.cuh"
 
 namespace lockstep::cuda {
@@ -18,13 +19,14 @@ struct RoundedProducts {
   static __device__ void supply(const Pipeline& pipeline, const WgmmaOperands& operands,
                                 const WgmmaWork& work) {
     if (threadIdx.x % 32 == 0) {
-      fill_tiles<Major::kK>(pipeline, operands, work);
+      typename Pipeline::Cursor at;
+      fill_tiles<Major::kK>(pipeline, operands, work, at);
     }
   }
 
   /// One warpgroup's products of `tiles` tiles, added to `sum`.
   static __device__ void multiply(const Pipeline& pipeline, int group, int tiles,
-                                  float (&sum)[Shape::kBlockN / 2]) {
+                                  float (&sum)[Shape::kBlockN / 2], RowSums& /*sums*/) {
     typename Pipeline::Cursor at;
     int last_stage = 0;
     warpgroup_fence_sums(sum);

@@ -16,40 +16,13 @@
 // the FP32 theoretical peak performance, 2022.)
 
 #include "kernels/cuda/gemm/wgmma_operands.cuh"
-#include "kernels/cuda/ptx/mma.cuh"
+#include "kernels/cuda/gemm/wgmma_rows.cuh"
 #include "kernels/cuda/ptx/registers.cuh"
 #include "kernels/cuda/ptx/shared.cuh"
 #include "kernels/cuda/ptx/wgmma.cuh"
 #include "kernels/layout/split.h"
 
 namespace lockstep::cuda {
-
-/// A warp's 16 rows of a tile of a: a fragment for each step of k.
-struct RowFragments {
-  static constexpr int kSteps = layout::kWarpgroupDepth / 8;
-  WarpgroupFragment steps[kSteps];
-
-  /// Rows of a tile from `row` on, a multiple of eight.
-  template <Major kA>
-  __device__ void load(uint32_t tile, int row) {
-    const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-    for (int step = 0; step < kSteps; ++step) {
-      if constexpr (kA == Major::kK) {
-        // Matrices 0 to 3: the first eight rows, the others, both again four k on.
-        load_matrices(steps[step].words,
-                      tile + layout::swizzled_chunk(row + lane % 16, 2 * step + lane / 16) * 4);
-      } else {
-#pragma unroll
-        for (int i = 0; i < 4; ++i) {
-          const int word = layout::column_group_offset(row + lane / 4 + i % 2 * 8,
-                                                       8 * step + lane % 4 + i / 2 * 4);
-          steps[step].words[i] = load_shared4(tile + word * 4);
-        }
-      }
-    }
-  }
-};
 
 struct SplitFragments {
   RowFragments upper;
@@ -88,24 +61,29 @@ struct SplitProducts {
     if (thread >= 0) {
       split_tiles(pipeline, work.tiles, thread);
     } else if (threadIdx.x % 32 == 0) {
-      fill_tiles<kA>(pipeline, operands, work);
+      typename Pipeline::Cursor at;
+      fill_tiles<kA>(pipeline, operands, work, at);
     }
   }
 
-  /// One warpgroup's products of `tiles` tiles, added to `sum`.
+  /// One warpgroup's products of `tiles` tiles, added to `sum`; in `sums` those of
+  /// its rows of a.
   static __device__ void multiply(const Pipeline& pipeline, int group, int tiles,
-                                  float (&sum)[Shape::kBlockN / 2]) {
+                                  float (&sum)[Shape::kBlockN / 2], RowSums& sums) {
     claim_registers<kRegisters>();
-    const int row = static_cast<int>(threadIdx.x) / 32 * 16;
+    const int warp = static_cast<int>(threadIdx.x) / 32;
     if (group == 1) {
       pass_turn(group);
     }
     typename Pipeline::Cursor at;
     RowFragments rows;
     pipeline.wait_full(at);
-    rows.template load<kA>(pipeline.a_tile(at.stage), row);
+    rows.template load<kA>(pipeline.a_tile(at.stage), warp);
     for (int tile = 0; tile < tiles; ++tile) {
       const SplitFragments a(rows);
+      if constexpr (kA == Major::kMN) {
+        sums.add(rows);
+      }
       pipeline.wait_split(at);
       float tile_sum[Shape::kBlockN / 2];
       take_turn(group);
@@ -117,7 +95,7 @@ struct SplitProducts {
       at.advance();
       if (tile + 1 < tiles) {
         pipeline.wait_full(at);
-        rows.template load<kA>(pipeline.a_tile(at.stage), row);
+        rows.template load<kA>(pipeline.a_tile(at.stage), warp);
       }
       warpgroup_wait<0>();
       warpgroup_fence_sums(tile_sum);

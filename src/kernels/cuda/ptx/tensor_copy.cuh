@@ -53,15 +53,6 @@ __device__ inline void copy_box(uint32_t to, const CUtensorMap* map, int column,
       "l"(map), "r"(column), "r"(row), "r"(barrier)
       : "memory");
 }
-/// The same for a tensor of three dimensions.
-__device__ inline void copy_box(uint32_t to, const CUtensorMap* map, int x, int y, int z,
-                                uint32_t barrier) {
-  LOCKSTEP_SM90_ASM(
-      "cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, {%2, "
-      "%3, %4}], [%5];" ::"r"(to),
-      "l"(map), "r"(x), "r"(y), "r"(z), "r"(barrier)
-      : "memory");
-}
 __device__ inline void prefetch_map(const CUtensorMap* map) {
   LOCKSTEP_SM90_ASM("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }

@@ -126,7 +126,7 @@ __device__ void warpgroup_mma_tf32(float (&d)[kN / 2], uint64_t a_operand, uint6
 template <int kN>
 __device__ void warpgroup_mma_tf32(float (&d)[kN / 2], const WarpgroupFragment& a,
                                    uint64_t b_operand, bool add = true) {
-  static_assert(kN == 64 || kN == 96 || kN == 128 || kN == 192);
+  static_assert(kN == 64 || kN == 96 || kN == 128 || kN == 192 || kN == 256);
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   if constexpr (kN == 64) {
     LOCKSTEP_WGMMA("64", LOCKSTEP_SUMS_TEXT_0 ", " LOCKSTEP_SUMS_TEXT_1, "{%32, %33, %34, %35}",
@@ -149,6 +149,15 @@ __device__ void warpgroup_mma_tf32(float (&d)[kN / 2], const WarpgroupFragment& 
                    "{%96, %97, %98, %99}", "%100", "%101", LOCKSTEP_FRAGMENT, LOCKSTEP_SUMS(0),
                    LOCKSTEP_SUMS(1), LOCKSTEP_SUMS(2), LOCKSTEP_SUMS(3), LOCKSTEP_SUMS(4),
                    LOCKSTEP_SUMS(5));
+  } else if constexpr (kN == 256) {
+    LOCKSTEP_WGMMA("256",
+                   LOCKSTEP_SUMS_TEXT_0 ", " LOCKSTEP_SUMS_TEXT_1 ", " LOCKSTEP_SUMS_TEXT_2
+                                        ", " LOCKSTEP_SUMS_TEXT_3 ", " LOCKSTEP_SUMS_TEXT_4
+                                        ", " LOCKSTEP_SUMS_TEXT_5 ", " LOCKSTEP_SUMS_TEXT_6
+                                        ", " LOCKSTEP_SUMS_TEXT_7,
+                   "{%128, %129, %130, %131}", "%132", "%133", LOCKSTEP_FRAGMENT, LOCKSTEP_SUMS(0),
+                   LOCKSTEP_SUMS(1), LOCKSTEP_SUMS(2), LOCKSTEP_SUMS(3), LOCKSTEP_SUMS(4),
+                   LOCKSTEP_SUMS(5), LOCKSTEP_SUMS(6), LOCKSTEP_SUMS(7));
   }
 #endif
 }
