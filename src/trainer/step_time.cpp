@@ -17,6 +17,16 @@ double moving(int64_t count, int64_t floats) {
   return static_cast<double>(count) * (kStart + static_cast<double>(floats) * kFloat / kBytes);
 }
 
+// Tensor cores that have TF32 work for long draw all the power that a GPU may, and its clock falls:
+// an H200's to 0.81-0.86 of the highest, at which rates were taken. Few rows leave gaps enough.
+double slowdown(const StepWork& work) {
+  constexpr int64_t kFewRows = 8192;
+  constexpr double kAtFullPower = 1.15;
+  const bool full =
+      work.precision == Precision::kTf32 && work.batch * work.model.block_size > kFewRows;
+  return full ? kAtFullPower : 1;
+}
+
 // Floating-point operations a microsecond with endless contexts, the context that reaches half of
 // that, and a launch: fitted to `attention_bench`, heads of 64, contexts from 256 to 4096.
 struct AttentionSpeed {
@@ -52,6 +62,8 @@ class Prediction {
     attention_us_ *= layers;
     rows_us_ *= layers;
     linear(vocabulary, channels_);  // the head, tied to the embedding
+    products_us_ *= slowdown(work_);
+    attention_us_ *= slowdown(work_);
     const int64_t size = rows_ * channels_;
     const int64_t norms = 2 * model.n_layer + 1;
     rows_us_ += moving(norms, 2 * size) + moving(norms, 4 * size);     // forward, backward

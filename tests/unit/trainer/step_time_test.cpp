@@ -29,20 +29,19 @@ struct Measured {
   double milliseconds;
 };
 
-// docs/performance.md. The rates were taken at the highest clock; the longest steps run at a lower
-// one.
-TEST(StepTime, IsWithinASeventhOfWhatWasMeasuredOnAnH200) {
-  for (const Measured& run : {Measured{char_gpt(256), 16, Precision::kTf32, 2.28},
-                              Measured{char_gpt(256), 64, Precision::kTf32, 7.6},
-                              Measured{char_gpt(256), 16, Precision::kFp32, 4.42},
-                              Measured{char_gpt(256), 64, Precision::kFp32, 15.9},
-                              Measured{char_gpt(1024), 16, Precision::kTf32, 9.07},
-                              Measured{char_gpt(2048), 16, Precision::kTf32, 21.8},
-                              Measured{kGpt2, 32, Precision::kTf32, 126}}) {
+// docs/performance.md
+TEST(StepTime, IsWithinATwentiethOfWhatWasMeasuredOnAnH200) {
+  for (const Measured& run : {Measured{char_gpt(256), 16, Precision::kTf32, 2.12},
+                              Measured{char_gpt(256), 64, Precision::kTf32, 6.71},
+                              Measured{char_gpt(256), 16, Precision::kFp32, 4.33},
+                              Measured{char_gpt(256), 64, Precision::kFp32, 15.4},
+                              Measured{char_gpt(1024), 16, Precision::kTf32, 8.53},
+                              Measured{char_gpt(2048), 16, Precision::kTf32, 21.7},
+                              Measured{kGpt2, 32, Precision::kTf32, 116}}) {
     const auto time =
         predict_step({.model = run.model, .batch = run.batch, .precision = run.precision}, h200());
     ASSERT_TRUE(time);
-    EXPECT_NEAR(time->total(), run.milliseconds, run.milliseconds / 7)
+    EXPECT_NEAR(time->total(), run.milliseconds, run.milliseconds / 20)
         << run.batch << " x " << run.model.block_size;
   }
 }
