@@ -25,7 +25,8 @@ class Bootstrap {
   /// Collective.
   virtual void barrier() = 0;
   /// As barrier, for the end of a run in which ranks may be gone: is left, with false, as soon as
-  /// `over` says so, which it asks about every millisecond.
+  /// `over` says so, which it asks about every millisecond. This one, for ranks that never go, asks
+  /// once.
   virtual bool barrier_unless(const std::function<bool()>& over) {
     if (over()) {
       return false;

@@ -64,9 +64,8 @@ __device__ inline void report_other_sum(CollectiveWords* words, int rank, int bu
 }
 
 /// Waits until `flag`, or the lower half of a wide one, has come to `value`, counted modulo 2^32.
-/// False when the run is aborted or
-/// the time is over: the collective must then be left without touching memory of others. `rank` and
-/// `bucket` say whom the wait is for. One thread.
+/// False when the run is aborted or the time is over: the collective must then be left without
+/// touching memory of others. `rank` and `bucket` say whom the wait is for. One thread.
 template <class Flag>
 __device__ __forceinline__ bool wait_for(const Flag* flag, uint32_t value, const WaitLimit& limit,
                                          int rank, int bucket) {

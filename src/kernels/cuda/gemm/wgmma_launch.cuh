@@ -50,7 +50,7 @@ struct BlockPerTile {
   }
 };
 
-/// Blocks is a BlockPerTile, kSets the features that can be fused.
+/// Blocks is a BlockPerTile, `sets` the features that can be fused.
 template <class Blocks, class... Sets>
 void launch_wgmma(CudaStream& stream, const GemmLaunch& launch, Sets... sets) {
   const auto launch_with = [&](const auto& store) {

@@ -32,8 +32,8 @@ struct LyingProducts {
     }
   }
 
-  /// One warpgroup's products of `tiles` tiles, added to `sum`; in `sums` those of
-  /// its rows of a.
+  /// One warpgroup's products of `tiles` tiles, added to `sum`; to `sums`, the
+  /// sums of its rows of a.
   static __device__ void multiply(const Pipeline& pipeline, int /*group*/, int tiles,
                                   float (&sum)[Shape::kBlockN / 2], RowSums& sums) {
     claim_registers<kRegisters>();
