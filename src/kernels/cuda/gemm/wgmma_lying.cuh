@@ -27,8 +27,7 @@ struct LyingProducts {
                                 const WgmmaWork& work) {
     release_registers<kSupplyRegisters>();
     if (threadIdx.x == layout::kMultiplyingWarps * 32) {
-      typename Pipeline::Cursor at;
-      fill_tiles<kA>(pipeline, operands, work, at);
+      fill_tiles<kA>(pipeline, operands, work);
     }
   }
 

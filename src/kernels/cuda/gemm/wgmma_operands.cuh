@@ -31,11 +31,12 @@ struct WgmmaWork {
   int tiles;  ///< along k
 };
 
-/// Fills the ring with `work`'s tiles, one after the other, from `at` on. By one thread.
+/// Fills the ring with `work`'s tiles, one after the other. By one thread.
 template <Major kA, class Shape>
 __device__ void fill_tiles(const WgmmaPipeline<Shape>& pipeline, const WgmmaOperands& operands,
-                           const WgmmaWork& work, typename WgmmaPipeline<Shape>::Cursor& at) {
+                           const WgmmaWork& work) {
   using Pipeline = WgmmaPipeline<Shape>;
+  typename Pipeline::Cursor at;
   for (int tile = 0; tile < work.tiles; ++tile, at.advance()) {
     const int depth = work.d0 + tile * layout::kWarpgroupDepth;
     pipeline.wait_empty(at);

@@ -19,8 +19,7 @@ struct RoundedProducts {
   static __device__ void supply(const Pipeline& pipeline, const WgmmaOperands& operands,
                                 const WgmmaWork& work) {
     if (threadIdx.x % 32 == 0) {
-      typename Pipeline::Cursor at;
-      fill_tiles<Major::kK>(pipeline, operands, work, at);
+      fill_tiles<Major::kK>(pipeline, operands, work);
     }
   }
 

@@ -61,8 +61,7 @@ struct SplitProducts {
     if (thread >= 0) {
       split_tiles(pipeline, work.tiles, thread);
     } else if (threadIdx.x % 32 == 0) {
-      typename Pipeline::Cursor at;
-      fill_tiles<kA>(pipeline, operands, work, at);
+      fill_tiles<kA>(pipeline, operands, work);
     }
   }
 
