@@ -46,7 +46,7 @@ class Sums {
        const AllReduceOptions& options)
       : bootstrap_(bootstrap),
         control_(control),
-        load_(options.beside ? PeerLoad::kBeside : PeerLoad::kAlone),
+        load_(options.beside ? SumLoad::kBeside : SumLoad::kAlone),
         algorithm_(peer_algorithm(options.algorithm)) {
     CommunicatorOptions of_communicator;
     of_communicator.transport = options.transport;
@@ -108,7 +108,7 @@ class Sums {
 
   Bootstrap& bootstrap_;
   ControlPlane& control_;
-  PeerLoad load_;
+  SumLoad load_;
   std::optional<PeerAlgorithm> algorithm_;
   std::optional<Communicator<CudaDevice>> communicator_;
   std::optional<PeerAllReduce> peer_;

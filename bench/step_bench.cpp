@@ -31,12 +31,15 @@ void print(const StepFigures& f) {
   }
   if (f.comm.median > 0) {
     row("step, nothing sent", f.replica);
+    row("step, its record alone", f.in_step);
     if (f.after.median > 0) {
       row("step, sums after backward", f.after);
     }
     row("collectives alone", f.comm);
     fmt::print("exposed communication {:.3f} ms = step - step with nothing sent\n",
                1e3 * f.exposed());
+    fmt::print("in step {:.3f} ms: ranks that wait for each other, with nothing else sent\n",
+               1e3 * (f.in_step.median - f.replica.median));
     if (f.after.median > 0) {
       fmt::print("without overlap {:.3f} ms\n", 1e3 * f.exposed_without_overlap());
     }
@@ -58,16 +61,16 @@ std::string to_json(const StepBenchConfig& config, const StepFigures& f) {
       R"({{"bench": "step_bench", "build": "{}", "ranks": {}, "rank_batch": {},
  "transport": "{}", "device": "{}",
  "options": {{{}}},
- "steps": {}, {}, {}, {}, {}, {}, {}, {}, {},
+ "steps": {}, {}, {}, {}, {}, {}, {}, {}, {}, {},
  "exposed_ms": {:.4f}, "exposed_without_overlap_ms": {:.4f}, "tokens_per_second": {:.1f},
  "reduced_bytes": {}, "memory_bytes": {}}}
 )",
       build_id(), f.ranks, f.rank_batch, f.transport, f.device, options,
       config.steps * config.rounds, ms("step", f.step), ms("forward", f.forward),
       ms("backward", f.backward), ms("waited", f.waited), ms("optimizer", f.optimizer),
-      ms("replica", f.replica), ms("after", f.after), ms("comm_alone", f.comm), 1e3 * f.exposed(),
-      1e3 * f.exposed_without_overlap(), static_cast<double>(f.tokens) / f.step.median,
-      f.reduced_bytes, f.memory_bytes);
+      ms("replica", f.replica), ms("in_step", f.in_step), ms("after", f.after),
+      ms("comm_alone", f.comm), 1e3 * f.exposed(), 1e3 * f.exposed_without_overlap(),
+      static_cast<double>(f.tokens) / f.step.median, f.reduced_bytes, f.memory_bytes);
 }
 
 void run_bench(Bootstrap& bootstrap, const StepBenchConfig& config) {
@@ -106,8 +109,14 @@ int bench_main(int argc, char** argv) {
         .at_least(1)
         .at_most(1e6)
         .group("Bench");
-    cli.option("--rounds", &config.rounds, "Rounds of real steps, steps with nothing sent, sums")
+    cli.option("--rounds", &config.rounds,
+               "Rounds of real steps and of their twins, of which some send nothing")
         .at_least(1)
+        .at_most(1e6)
+        .group("Bench");
+    cli.option("--warmup", &config.warmup,
+               "Steps ahead of the first round: a GPU at its power limit takes seconds to settle")
+        .at_least(0)
         .at_most(1e6)
         .group("Bench");
     cli.option("--json", &config.json, "Also write the figures to this file")

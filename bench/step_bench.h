@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <string>
 
+#include "quantiles.h"
 #include "trainer/config.h"
 #include "trainer/group.h"
 
@@ -13,18 +14,13 @@ struct StepBenchConfig {
   int64_t vocab_size = 65;
   int64_t steps = 60;
   int64_t rounds = 4;
+  int64_t warmup = 5;
   bool profile = false;
   std::string json;
 };
 
-/// Median and 95th percentile of one quantity over the measured steps, in seconds, of the slowest
+/// What was measured of what. Quantiles are of seconds, over the measured steps, of the slowest
 /// rank: it is what a run gets.
-struct Quantiles {
-  double median = 0;
-  double p95 = 0;
-};
-
-/// What was measured of what.
 struct StepFigures {
   std::string title;
   std::string device;
@@ -40,9 +36,10 @@ struct StepFigures {
   Quantiles backward;
   Quantiles waited;  ///< for sums, behind backward
   Quantiles optimizer;
-  Quantiles replica;    ///< a step with nothing sent
-  Quantiles after;      ///< a step with all sums after backward, where `step` overlaps them; else 0
-  Quantiles comm;       ///< the collectives with nothing computed
+  Quantiles replica;  ///< a step with nothing sent
+  Quantiles in_step;  ///< a step that sums its record alone, so that each rank waits for the others
+  Quantiles after;    ///< a step with all sums after backward, where `step` overlaps them; else 0
+  Quantiles comm;     ///< the collectives with nothing computed
   std::string profile;  ///< a table of a step's ops; empty unless asked for
 
   double exposed() const { return step.median - replica.median; }

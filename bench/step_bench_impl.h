@@ -1,8 +1,8 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
-#include <cstdio>
+#include <iterator>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -20,26 +20,6 @@
 // The body of step_bench, for the one translation unit per device that instantiates it.
 
 namespace lockstep {
-
-inline Quantiles quantiles(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  const auto at = [&](double q) {
-    return values[static_cast<size_t>(std::llround(q * static_cast<double>(values.size() - 1)))];
-  };
-  return {at(0.5), at(0.95)};
-}
-
-inline Quantiles slowest(Bootstrap& bootstrap, Quantiles mine) {
-  Quantiles worst;
-  for (const std::string& text :
-       bootstrap.all_gather(fmt::format("{} {}", mine.median, mine.p95))) {
-    Quantiles theirs;
-    std::sscanf(text.c_str(), "%lf %lf", &theirs.median, &theirs.p95);
-    worst.median = std::max(worst.median, theirs.median);
-    worst.p95 = std::max(worst.p95, theirs.p95);
-  }
-  return worst;
-}
 
 inline HostBatch random_batch(int64_t tokens, int64_t vocabulary, uint64_t stream) {
   HostBatch batch;
@@ -74,38 +54,50 @@ class StepBench {
         batch_(random_batch(plan_.batch_size * model_.block_size, model_.vocab_size,
                             static_cast<uint64_t>(group.rank()))) {}
 
-  /// Blocks of real steps, of steps with nothing sent and of steps without overlap take turns, so
-  /// that a change of the machine's pace hits all.
+  /// Blocks of real steps and of their twins take turns, each round in another order, so that a
+  /// change of the machine's pace hits all.
   StepFigures measure() {
-    std::vector<StepResult> real;
-    std::vector<StepResult> alone;
-    std::vector<StepResult> after;
-    std::vector<double> comm;
     const Reduction reduction =
         config_.train.overlap ? Reduction::kOverlapped : Reduction::kAfterBackward;
-    for (int64_t round = 0; round < config_.rounds; ++round) {
-      run_block(reduction, real);
-      if (group_.world_size() > 1) {
-        run_block(Reduction::kNone, alone);
-        if (config_.train.overlap) {
-          run_block(Reduction::kAfterBackward, after);
-        }
-        run_collectives(comm);
+    std::vector<Reduction> twins{reduction};
+    if (group_.world_size() > 1) {
+      twins.insert(twins.end(), {Reduction::kNone, Reduction::kRecordAlone});
+      if (config_.train.overlap) {
+        twins.push_back(Reduction::kAfterBackward);
       }
     }
+    run_block(reduction, config_.warmup);
+    std::map<Reduction, std::vector<StepResult>> results;
+    for (int64_t round = 0; round < config_.rounds; ++round) {
+      for (const Reduction twin : twins) {
+        const std::vector<StepResult> block = run_block(twin, kWarmUp + config_.steps);
+        results[twin].insert(results[twin].end(), block.begin() + kWarmUp, block.end());
+      }
+      std::rotate(twins.begin(), twins.begin() + 1, twins.end());
+    }
     StepFigures figures = shape();
-    figures.step = quantiles_of(real, [](const StepResult& r) { return r.seconds; });
-    figures.forward = quantiles_of(real, [](const StepResult& r) { return r.times.forward; });
-    figures.backward = quantiles_of(real, [](const StepResult& r) { return r.times.backward; });
-    figures.waited = quantiles_of(real, [](const StepResult& r) { return r.times.exposed; });
-    figures.optimizer = quantiles_of(real, [](const StepResult& r) { return r.times.optimizer; });
+    const auto quantiles_of = [&](Reduction twin, auto select) {
+      std::vector<double> values;
+      std::transform(results[twin].begin(), results[twin].end(), std::back_inserter(values),
+                     select);
+      return slowest(group_.bootstrap, quantiles(std::move(values)));
+    };
+    const auto seconds = [](const StepResult& r) { return r.seconds; };
+    figures.step = quantiles_of(reduction, seconds);
+    figures.forward = quantiles_of(reduction, [](const StepResult& r) { return r.times.forward; });
+    figures.backward =
+        quantiles_of(reduction, [](const StepResult& r) { return r.times.backward; });
+    figures.waited = quantiles_of(reduction, [](const StepResult& r) { return r.times.exposed; });
+    figures.optimizer =
+        quantiles_of(reduction, [](const StepResult& r) { return r.times.optimizer; });
     figures.replica = figures.step;
     if (group_.world_size() > 1) {
-      figures.replica = quantiles_of(alone, [](const StepResult& r) { return r.seconds; });
+      figures.replica = quantiles_of(Reduction::kNone, seconds);
+      figures.in_step = quantiles_of(Reduction::kRecordAlone, seconds);
       if (config_.train.overlap) {
-        figures.after = quantiles_of(after, [](const StepResult& r) { return r.seconds; });
+        figures.after = quantiles_of(Reduction::kAfterBackward, seconds);
       }
-      figures.comm = slowest(group_.bootstrap, quantiles(std::move(comm)));
+      figures.comm = collectives_alone();
     }
     return figures;
   }
@@ -137,7 +129,7 @@ class StepBench {
     return options;
   }
 
-  void run_block(Reduction reduction, std::vector<StepResult>& results) {
+  std::vector<StepResult> run_block(Reduction reduction, int64_t steps) {
     TrainingStep<Device> training(replica_, communicator_, group_.control, window_,
                                   {.batch = plan_,
                                    .rank = group_.rank(),
@@ -146,29 +138,25 @@ class StepBench {
                                    .graph = config_.train.cuda_graph,
                                    .times = !Device::kRunsBesideHost || config_.profile});
     group_.bootstrap.barrier();
-    int64_t collected = 0;
-    const auto collect = [&] {
-      const StepResult result = training.collect();
-      if (collected++ >= kWarmUp) {
-        results.push_back(result);
-      }
-    };
-    for (int64_t i = 0; i < kWarmUp + config_.steps; ++i) {
+    std::vector<StepResult> results;
+    for (int64_t i = 0; i < steps; ++i) {
       training.enqueue(step_++, 1e-5, {}, [this]() -> const HostBatch& { return batch_; });
       if (training.pending() > TrainingStep<Device>::kAhead) {
-        collect();
+        results.push_back(training.collect());
       }
     }
     while (training.pending() > 0) {
-      collect();
+      results.push_back(training.collect());
     }
+    return results;
   }
 
-  void run_collectives(std::vector<double>& times) {
+  Quantiles collectives_alone() {
+    std::vector<double> times;
     group_.bootstrap.barrier();
     for (int64_t i = 0; i < kWarmUp + config_.steps; ++i) {
       const Clock::time_point start = Clock::now();
-      communicator_.all_reduce(stream_, {0, window_.elements()}, 0);
+      communicator_.all_reduce(stream_, {0, window_.elements()}, 0, SumLoad::kAlone);
       communicator_.finish(stream_);
       stream_.synchronize();
       if (i >= kWarmUp) {
@@ -176,13 +164,7 @@ class StepBench {
       }
     }
     set_zero(stream_, communicator_.window());
-  }
-
-  template <class Select>
-  Quantiles quantiles_of(const std::vector<StepResult>& results, Select select) {
-    std::vector<double> values;
-    std::transform(results.begin(), results.end(), std::back_inserter(values), select);
-    return slowest(group_.bootstrap, quantiles(std::move(values)));
+    return slowest(group_.bootstrap, quantiles(std::move(times)));
   }
 
   Group group_;

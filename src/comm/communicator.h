@@ -8,6 +8,7 @@
 #include "comm/bootstrap.h"
 #include "comm/control_plane.h"
 #include "comm/peer_table.h"
+#include "comm/sum_load.h"
 #include "core/base/range.h"
 #include "core/device/cpu_device.h"
 
@@ -62,7 +63,7 @@ class Communicator<CpuDevice> {
 
   /// Starts the sum of `range` once everything on `stream` so far is done; returns at once. The
   /// range must not be touched before finish(). `bucket` names it in messages.
-  void all_reduce(CpuStream& stream, Range range, int bucket);
+  void all_reduce(CpuStream& stream, Range range, int bucket, SumLoad load = SumLoad::kBeside);
   /// Everything on `stream` from here on comes after all collectives started so far.
   void finish(CpuStream& stream);
 

@@ -260,7 +260,8 @@ CpuView<float> Communicator<CpuDevice>::window() {
   return impl_->links_.window;
 }
 
-void Communicator<CpuDevice>::all_reduce(CpuStream& /*stream*/, Range range, int bucket) {
+void Communicator<CpuDevice>::all_reduce(CpuStream& /*stream*/, Range range, int bucket,
+                                         SumLoad /*load*/) {
   impl_->submit(range, bucket);
 }
 

@@ -14,6 +14,7 @@ namespace lockstep {
 enum class Reduction : uint8_t {
   kOverlapped,     ///< bucket by bucket, while backward goes on
   kAfterBackward,  ///< all at once, when backward is done
+  kRecordAlone,    ///< the step record, when backward is done: ranks keep in step (benches only)
   kNone,           ///< never: the same hooks and buckets, nothing sent (benches only)
 };
 
@@ -51,9 +52,12 @@ class Overlap {
   /// From here on the stream sees the sums over all ranks.
   void finish(Stream& stream) {
     reduce(stream, plan_.flush());
+    if (reduction_ == Reduction::kRecordAlone) {
+      communicator_->all_reduce(stream, record_, 0, SumLoad::kAlone);
+    }
     if (reduction_ != Reduction::kNone) {
       communicator_->finish(stream);
-      if (check_ != nullptr) {
+      if (check_ != nullptr && sums_gradients()) {
         check_->compare(stream, communicator_->window());
       }
     }
@@ -61,12 +65,18 @@ class Overlap {
 
  private:
   void reduce(Stream& stream, std::optional<Range> bucket) {
-    if (bucket && reduction_ != Reduction::kNone) {
+    if (bucket && sums_gradients()) {
       if (check_ != nullptr) {
         check_->before(stream, communicator_->window(), *bucket, next_bucket_);
       }
-      communicator_->all_reduce(stream, *bucket, next_bucket_++);
+      // The last range of a pass: backward is done.
+      const SumLoad load = bucket->begin == 0 ? SumLoad::kAlone : SumLoad::kBeside;
+      communicator_->all_reduce(stream, *bucket, next_bucket_++, load);
     }
+  }
+
+  bool sums_gradients() const {
+    return reduction_ == Reduction::kOverlapped || reduction_ == Reduction::kAfterBackward;
   }
 
   Communicator<Device>* communicator_;

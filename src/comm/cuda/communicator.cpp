@@ -84,7 +84,8 @@ CudaView<float> Communicator<CudaDevice>::window() {
   return impl_->window;
 }
 
-void Communicator<CudaDevice>::all_reduce(CudaStream& stream, Range range, int bucket) {
+void Communicator<CudaDevice>::all_reduce(CudaStream& stream, Range range, int bucket,
+                                          SumLoad load) {
   Impl& m = *impl_;
   LOCKSTEP_CHECK(range.begin >= 0 && range.begin <= range.end && range.end <= m.window.size(),
                  "[{}, {}) of a window of {} elements", range.begin, range.end, m.window.size());
@@ -100,7 +101,7 @@ void Communicator<CudaDevice>::all_reduce(CudaStream& stream, Range range, int b
                    "[{}, {}) is summed already and not finished", range.begin, range.end);
   }
   m.unfinished.push_back(range);
-  m.transport->all_reduce(stream, range, bucket);
+  m.transport->all_reduce(stream, range, bucket, load);
 }
 
 void Communicator<CudaDevice>::finish(CudaStream& stream) {

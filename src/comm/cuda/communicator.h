@@ -29,7 +29,7 @@ class Communicator<CudaDevice> {
 
   /// Enqueues the sum of `range` behind everything on `stream` so far, beside what follows there.
   /// The range must not be touched before finish(). `bucket` names it in messages.
-  void all_reduce(CudaStream& stream, Range range, int bucket);
+  void all_reduce(CudaStream& stream, Range range, int bucket, SumLoad load = SumLoad::kBeside);
   /// Everything on `stream` from here on comes after all sums enqueued so far.
   void finish(CudaStream& stream);
 

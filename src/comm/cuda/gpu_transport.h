@@ -25,7 +25,7 @@ class GpuTransport {
 
   virtual CudaView<float> window() = 0;
   /// The sum of `range`, behind everything on `stream` so far and beside what follows there.
-  virtual void all_reduce(CudaStream& stream, Range range, int bucket) = 0;
+  virtual void all_reduce(CudaStream& stream, Range range, int bucket, SumLoad load) = 0;
   /// What follows on `stream` comes after all sums so far, of which there is at least one.
   virtual void finish(CudaStream& stream) = 0;
   /// Throws the first cause when a sum that the GPU has passed was none.

@@ -36,7 +36,7 @@ class HostRing final : public GpuTransport {
 
   CudaView<float> window() override { return window_.view(); }
 
-  void all_reduce(CudaStream& stream, Range range, int bucket) override {
+  void all_reduce(CudaStream& stream, Range range, int bucket, SumLoad /*load*/) override {
     CudaStream& copies = copies_.fork(stream);
     copy_to_host(copies, host_.window().subview(range).data(),
                  CudaView<const float>(window_.view().subview(range)));

@@ -34,8 +34,8 @@ class Peer final : public GpuTransport {
 
   CudaView<float> window() override { return sums_.window(); }
 
-  void all_reduce(CudaStream& stream, Range range, int bucket) override {
-    sums_.all_reduce(branch_.fork(stream), range, bucket, PeerLoad::kBeside);
+  void all_reduce(CudaStream& stream, Range range, int bucket, SumLoad load) override {
+    sums_.all_reduce(branch_.fork(stream), range, bucket, load);
   }
 
   void finish(CudaStream& stream) override { branch_.join(stream); }

@@ -85,7 +85,7 @@ PeerAllReduce::PeerAllReduce(Bootstrap& bootstrap, const PeerTable& peers, int64
   bootstrap.barrier();  // nobody writes what is still to be set
 }
 
-void PeerAllReduce::all_reduce(CudaStream& stream, Range range, int bucket, PeerLoad load) {
+void PeerAllReduce::all_reduce(CudaStream& stream, Range range, int bucket, SumLoad load) {
   LOCKSTEP_CHECK(range.begin >= 0 && range.end <= window_elements_, "[{}, {}) of {} elements",
                  range.begin, range.end, window_elements_);
   if (range.empty()) {

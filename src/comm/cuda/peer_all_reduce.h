@@ -40,7 +40,7 @@ class PeerAllReduce {
 
   /// Enqueues the sum of `range`, by the plan for `load`. `bucket` names it in messages. The ranks
   /// agree on all arguments. A wait that ended early leaves no sum behind: see CollectiveWatch.
-  void all_reduce(CudaStream& stream, Range range, int bucket, PeerLoad load = PeerLoad::kAlone);
+  void all_reduce(CudaStream& stream, Range range, int bucket, SumLoad load = SumLoad::kAlone);
 
   /// What all_reduce runs from here on in place of the measured choice, for benches and tests; the
   /// same on all ranks.

@@ -16,8 +16,8 @@ int blocks_for(int64_t bytes, int64_t bytes_per_block, int most) {
 /// Two ranks send each other as much in one trip as in two, so that one trip is best for all sizes
 /// that the GPU is free for. It adds everything twice, and waits in many warps: beside other work,
 /// and for more ranks, which would send everything to everyone, only small sizes are worth it.
-PeerAlgorithm fastest(int ranks, int64_t bytes, PeerLoad load) {
-  if (bytes * (ranks - 1) <= kMi || (ranks == 2 && load == PeerLoad::kAlone)) {
+PeerAlgorithm fastest(int ranks, int64_t bytes, SumLoad load) {
+  if (bytes * (ranks - 1) <= kMi || (ranks == 2 && load == SumLoad::kAlone)) {
     return PeerAlgorithm::kOneShot;
   }
   return ranks == 2 || bytes <= 4 * kMi ? PeerAlgorithm::kPull : PeerAlgorithm::kPush;
@@ -37,10 +37,10 @@ const std::string& peer_algorithm_word(PeerAlgorithm algorithm) {
   return kPeerAlgorithmWords[static_cast<size_t>(algorithm) + 1];
 }
 
-PeerPlan plan_peer_all_reduce(int ranks, int64_t bytes, PeerLoad load,
+PeerPlan plan_peer_all_reduce(int ranks, int64_t bytes, SumLoad load,
                               std::optional<PeerAlgorithm> algorithm) {
   constexpr int kMostBeside = 16;
-  const int most = load == PeerLoad::kBeside ? kMostBeside : kMostPeerBlocks;
+  const int most = load == SumLoad::kBeside ? kMostBeside : kMostPeerBlocks;
   PeerPlan plan;
   plan.algorithm = algorithm.value_or(fastest(ranks, bytes, load));
   switch (plan.algorithm) {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "comm/sum_load.h"
+
 namespace lockstep {
 
 /// How GPUs of one host sum a range over peer access. All give the same bits.
@@ -34,15 +36,9 @@ inline constexpr int kMostPeerRanks = 8;
 inline constexpr int kMostPeerBlocks = 128;
 inline constexpr int kPeerThreads = 512;
 
-/// What else the GPUs do while they sum.
-enum class PeerLoad : uint8_t {
-  kAlone,   ///< nothing: all multiprocessors may move data
-  kBeside,  ///< they compute: few blocks, which take little from it and somewhat longer
-};
-
 /// The fastest way for `bytes` on `ranks` GPUs, or the fastest by one algorithm, as measured on two
 /// H200 joined by NVLink. Pure.
-PeerPlan plan_peer_all_reduce(int ranks, int64_t bytes, PeerLoad load = PeerLoad::kAlone,
+PeerPlan plan_peer_all_reduce(int ranks, int64_t bytes, SumLoad load = SumLoad::kAlone,
                               std::optional<PeerAlgorithm> algorithm = std::nullopt);
 
 }  // namespace lockstep

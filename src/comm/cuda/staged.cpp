@@ -85,7 +85,7 @@ class Staged final : public GpuTransport {
 
   CudaView<float> window() override { return window_.view(); }
 
-  void all_reduce(CudaStream& stream, Range range, int bucket) override {
+  void all_reduce(CudaStream& stream, Range range, int bucket, SumLoad /*load*/) override {
     ready_.record(stream);
     up_.wait(ready_);
     down_.wait(ready_);

@@ -20,7 +20,7 @@ TEST(PeerPlan, RunsEverySizeOnAnyNumberOfRanks) {
   for (int ranks = 2; ranks <= kMostPeerRanks; ++ranks) {
     for (int64_t bytes = 4; bytes <= int64_t{8} << 30; bytes = bytes * 3 / 2 + 4) {
       SCOPED_TRACE(testing::Message() << bytes << " bytes, " << ranks << " ranks");
-      for (const PeerLoad load : {PeerLoad::kAlone, PeerLoad::kBeside}) {
+      for (const SumLoad load : {SumLoad::kAlone, SumLoad::kBeside}) {
         expect_runnable(plan_peer_all_reduce(ranks, bytes, load));
         for (const PeerAlgorithm algorithm : kAll) {
           const PeerPlan forced = plan_peer_all_reduce(ranks, bytes, load, algorithm);
@@ -35,7 +35,7 @@ TEST(PeerPlan, RunsEverySizeOnAnyNumberOfRanks) {
 TEST(PeerPlan, LeavesMostOfTheGpuToWhatItComputes) {
   for (int ranks = 2; ranks <= kMostPeerRanks; ++ranks) {
     for (int64_t bytes = 4; bytes <= int64_t{1} << 30; bytes *= 4) {
-      EXPECT_LE(plan_peer_all_reduce(ranks, bytes, PeerLoad::kBeside).blocks, 16);
+      EXPECT_LE(plan_peer_all_reduce(ranks, bytes, SumLoad::kBeside).blocks, 16);
     }
   }
 }
