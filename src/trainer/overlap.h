@@ -7,6 +7,7 @@
 #include "core/model/gpt.h"
 #include "trainer/bucket_plan.h"
 #include "trainer/reduce_check.h"
+#include "trainer/window_layout.h"
 
 namespace lockstep {
 
@@ -26,21 +27,17 @@ class Overlap {
  public:
   using Stream = typename Device::Stream;
 
-  /// Sums elements [0, end) of the communicator's window: gradients, and behind them the step
-  /// record, which is in the first bucket. `check`, if there is one, checks every sum.
-  /// `communicator` and `check` must outlive it.
-  Overlap(Communicator<Device>& communicator, Range gradients, Range record, Reduction reduction,
+  /// Sums the gradients in the communicator's window, and behind them the step record, which is in
+  /// the first bucket. `check`, if there is one, checks every sum. `communicator` and `check` must
+  /// outlive it.
+  Overlap(Communicator<Device>& communicator, const WindowLayout& layout, Reduction reduction,
           int64_t bucket_elements, ReduceCheck<Device>* check)
       : communicator_(&communicator),
         check_(check),
-        record_(record),
+        record_(layout.record.range()),
         reduction_(reduction),
-        plan_(record.end,
-              reduction == Reduction::kAfterBackward ? record.end + 1 : bucket_elements) {
-    LOCKSTEP_CHECK(gradients.begin == 0 && gradients.end == record.begin,
-                   "gradients [{}, {}), record [{}, {})", gradients.begin, gradients.end,
-                   record.begin, record.end);
-  }
+        plan_(record_.end,
+              reduction == Reduction::kAfterBackward ? record_.end + 1 : bucket_elements) {}
 
   /// The hook for the backward that completes the gradients. The record must be complete by then.
   typename Gpt<Device>::RangeReady on_ready(Stream& stream) {

@@ -23,6 +23,12 @@ std::string counted(int64_t count, const char* one) {
   return fmt::format("{} {}{}", count, one, count == 1 ? "" : "s");
 }
 
+std::string schedule_line(const ScheduleTrial::Outcome& trial) {
+  return fmt::format(
+      "sums: {} backward; a step takes {:.3f} ms with sums beside it, {:.3f} behind it",
+      trial.chosen == 0 ? "beside" : "behind", 1e3 * trial.seconds[0], 1e3 * trial.seconds[1]);
+}
+
 /// Whole lines, at once: a person watches through a pipe of mpirun.
 void say(const std::string& text) {
   fmt::print("{}\n", text);
@@ -60,6 +66,9 @@ void Reporter::step_done(int64_t step, const StepResult& result, double learning
   const double seconds = result.seconds;
   const CommTimes& comm = result.comm;
   progress_.step_done(seconds, seconds_since(start_));
+  if (result.trial) {
+    say(schedule_line(*result.trial));
+  }
 
   StepMetrics metrics;
   metrics.step = step;

@@ -2,10 +2,12 @@
 
 #include <cmath>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "comm/communicator.h"
 #include "core/base/error.h"
+#include "trainer/schedule_trial.h"
 #include "trainer/step_record.h"
 
 namespace lockstep {
@@ -28,6 +30,7 @@ struct StepResult {
   double seconds = 0;  ///< that the run took for it: steps that overlap are counted once
   StepTimes times;     ///< zero unless asked for
   CommTimes comm;
+  std::optional<ScheduleTrial::Outcome> trial;  ///< if this step has decided one
 };
 
 /// The first thing that is not finite, as an error that is the same on every rank. `step` counts

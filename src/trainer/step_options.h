@@ -12,6 +12,7 @@ struct StepOptions {
   BatchPlan batch;
   int rank = 0;
   Reduction reduction = Reduction::kOverlapped;
+  bool trial = false;  ///< try Reduction::kAfterBackward too, and go on with what is faster
   int64_t bucket_elements = 1;
   int64_t check_interval = 0;  ///< steps between fingerprints of the parameters; 0: none
   bool graph = true;           ///< launch the step as a graph, where the device has them

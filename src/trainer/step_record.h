@@ -11,8 +11,8 @@ namespace lockstep {
 
 /// What ranks tell each other in a step, as floats that are summed with the gradients. It lies
 /// right behind the gradient arena, so it travels in the first bucket and costs no collective of
-/// its own. Every fact has slots that one rank fills while the others hold zero: sums are exact and
-/// equal on all ranks, so all of them decide alike.
+/// its own. Sums are equal on all ranks, so all of them decide alike; facts that must be exact have
+/// slots that one rank fills while the others hold zero.
 class StepRecord {
  public:
   /// The record of `micro_batches` per step over all of `ranks`, from element `begin` of the
@@ -38,10 +38,12 @@ class StepRecord {
     bool stop = false;         ///< it was asked to stop
     bool save_failed = false;  ///< it could not write a checkpoint
   };
-  std::vector<float> start(Flags mine) const {
+  /// `told`: as ScheduleTrial.
+  std::vector<float> start(Flags mine, float told = 0) const {
     std::vector<float> record(static_cast<size_t>(range().size()), 0.0F);
     record[stop_slot()] = mine.stop ? 1.0F : 0.0F;
     record[save_failed_slot()] = mine.save_failed ? 1.0F : 0.0F;
+    record[told_slot()] = told;
     return record;
   }
 
@@ -49,6 +51,7 @@ class StepRecord {
   Flags flags(const std::vector<float>& sum) const {
     return {sum[stop_slot()] != 0, sum[save_failed_slot()] != 0};
   }
+  float told(const std::vector<float>& sum) const { return sum[told_slot()]; }
   /// By rank.
   std::vector<uint64_t> fingerprints(const std::vector<float>& sum) const {
     std::vector<uint64_t> all;
@@ -68,11 +71,12 @@ class StepRecord {
   }
 
  private:
-  static constexpr int64_t kFlags = 2;
+  static constexpr int64_t kFacts = 3;
   size_t stop_slot() const { return static_cast<size_t>(losses_); }
   size_t save_failed_slot() const { return static_cast<size_t>(losses_) + 1; }
+  size_t told_slot() const { return static_cast<size_t>(losses_) + 2; }
 
-  int64_t fingerprints_begin() const { return losses_ + kFlags; }
+  int64_t fingerprints_begin() const { return losses_ + kFacts; }
 
   int64_t begin_;
   int64_t losses_;

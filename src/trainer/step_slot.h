@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <array>
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <vector>
@@ -10,6 +12,7 @@
 #include "core/data/data_loader.h"
 #include "core/device/buffer.h"
 #include "kernels/adamw.h"
+#include "trainer/step.h"
 #include "trainer/step_batch.h"
 #include "trainer/step_marks.h"
 
@@ -30,6 +33,14 @@ struct StepSlot {
         squared_norm(1),
         marks(timing, micro_steps) {}
 
+  /// Step `step` begins, as the `index`-th of this process and in that schedule.
+  void start(int64_t step_, int64_t index_, int schedule_) {
+    step = step_;
+    index = index_;
+    schedule = schedule_;
+    begin = Clock::now();
+  }
+
   /// `next_batch` is called once for each micro-step.
   void fill_batch(const std::function<const HostBatch&()>& next_batch) {
     for (int64_t micro = 0; micro < batch.micro_steps(); ++micro) {
@@ -42,15 +53,37 @@ struct StepSlot {
     }
   }
 
+  /// Launches `work`, which is the same at each call in a schedule, as a graph.
+  void launch(typename Device::Stream& stream, const std::function<void()>& work) {
+    typename Device::Graph& graph = graphs[static_cast<size_t>(schedule)];
+    if (graph.empty()) {
+      graph = typename Device::Graph(stream, work);
+    }
+    graph.launch(stream);
+  }
+
+  /// Once the device is done: puts into `result` what came back, and returns the summed record.
+  std::vector<float> complete(StepResult& result, const StepRecord& layout) {
+    const auto sums = summed_record.view();
+    std::vector<float> facts(sums.begin(), sums.end());
+    result.loss = layout.mean_loss(facts);
+    result.flags = layout.flags(facts);
+    result.norm = std::sqrt(squared_norm.view()[0]);
+    result.times = marks.times();
+    return facts;
+  }
+
   StepBatch<Host> batch;
   Buffer<Host, AdamWStep> scalars;
   Buffer<Host, float> record;         ///< what this rank says
   Buffer<Host, float> summed_record;  ///< what came back
   Buffer<Host, double> squared_norm;
   StepMarks<Device> marks;
-  typename Device::Graph graph;  ///< of the step, once it was captured
+  std::array<typename Device::Graph, 2> graphs;  ///< of the step, by schedule, once captured
   typename Device::Event done;
   int64_t step = 0;
+  int64_t index = 0;  ///< of the step, since the process began
+  int schedule = 0;   ///< as ScheduleTrial
   Clock::time_point begin;
 };
 

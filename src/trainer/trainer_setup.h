@@ -42,6 +42,7 @@ inline StepOptions step_options(const Group& group, const TrainConfig& config, c
   return {.batch = plan.batch,
           .rank = group.rank(),
           .reduction = config.overlap ? Reduction::kOverlapped : Reduction::kAfterBackward,
+          .trial = config.overlap && config.bucket_elements() == 0,
           .bucket_elements = bucket_elements,
           .check_interval = config.check_interval,
           .graph = config.cuda_graph && !config.verify_reduce};

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <cstdint>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "comm/control_plane.h"
@@ -24,7 +24,8 @@ namespace lockstep {
 /// its results: batch and scalars come from a slot of host memory, loss and norm go back to it.
 /// There is one slot more than the device lets the host run ahead, so that the host fills one while
 /// the device works on another. Each slot's step is captured once into a graph and launched from
-/// then on. Collective: all ranks call the same.
+/// then on. When gradients are summed may be tried out in the first steps (ScheduleTrial).
+/// Collective: all ranks call the same.
 template <class Device>
 class TrainingStep {
  public:
@@ -43,8 +44,11 @@ class TrainingStep {
         options_(options),
         record_(layout.record),
         window_(communicator.window()),
-        overlap_(communicator, layout.gradients, layout.record.range(), options.reduction,
-                 options.bucket_elements, check),
+        trial_(options.trial && options.has_peers()),
+        overlaps_{Overlap<Device>(communicator, layout, options.reduction, options.bucket_elements,
+                                  check),
+                  Overlap<Device>(communicator, layout, Reduction::kAfterBackward,
+                                  options.bucket_elements, check)},
         batch_(options.batch.accumulation_steps,
                options.batch.batch_size * replica.model().config().block_size),
         scalars_(1),
@@ -73,22 +77,18 @@ class TrainingStep {
                const NextBatch& next_batch) {
     LOCKSTEP_CHECK(pending_ <= kAhead, "{} steps are pending", pending_);
     Slot& slot = slots_[static_cast<size_t>(enqueued_ % kSlots)];
-    slot.step = step;
-    slot.begin = Clock::now();
+    slot.start(step, enqueued_, trial_.schedule(enqueued_));
     control_->set_phase(Phase::kForward);
     fill(slot, learning_rate, flags, next_batch);
     auto& stream = replica_->stream();
     if (fingerprint_due(step)) {
       fingerprint(stream, {fingerprint_.view(), replica_->parameters()});
     }
-    // The first step sizes what the ops need: a capture cannot allocate.
-    if (!options_.graph || enqueued_ == 0) {
-      run(slot);
+    // The first step of a kind sizes what its ops need: a capture cannot allocate.
+    if (std::exchange(has_run_[static_cast<size_t>(slot.schedule)], true) && options_.graph) {
+      slot.launch(stream, [this, &slot] { run(slot); });
     } else {
-      if (slot.graph.empty()) {
-        slot.graph = typename Device::Graph(stream, [this, &slot] { run(slot); });
-      }
-      slot.graph.launch(stream);
+      run(slot);
     }
     slot.done.record(stream);
     ++enqueued_;
@@ -115,12 +115,9 @@ class TrainingStep {
     const Clock::time_point now = Clock::now();
     result.seconds = std::chrono::duration<double>(now - std::max(slot.begin, collected_)).count();
     collected_ = now;
-    const auto sums = slot.summed_record.view();
-    const std::vector<float> facts(sums.begin(), sums.end());
-    result.loss = record_.mean_loss(facts);
-    result.flags = record_.flags(facts);
-    result.norm = std::sqrt(slot.squared_norm.view()[0]);
-    result.times = slot.marks.times();
+    const std::vector<float> facts = slot.complete(result, record_);
+    trial_.add(slot.index, result.seconds);
+    result.trial = trial_.decide(slot.index, record_.told(facts));
     check_same_parameters(slot.step, record_.fingerprints(facts));
     check_finite(slot.step, result.loss, result.norm);
     return result;
@@ -133,7 +130,7 @@ class TrainingStep {
   void fill(Slot& slot, double learning_rate, StepRecord::Flags flags,
             const NextBatch& next_batch) {
     slot.fill_batch(next_batch);
-    const std::vector<float> record = record_.start(flags);
+    const std::vector<float> record = record_.start(flags, trial_.told(slot.index));
     std::copy(record.begin(), record.end(), slot.record.view().begin());
     slot.scalars.view()[0] = replica_->optimizer().scalars(slot.step, learning_rate);
   }
@@ -147,6 +144,7 @@ class TrainingStep {
   /// Everything that a step enqueues.
   void run(Slot& slot) {
     auto& stream = replica_->stream();
+    Overlap<Device>& overlap = overlaps_[static_cast<size_t>(slot.schedule)];
     slot.marks.begin(stream);
     auto& beside = branch_.fork(stream);
     copy_from_host(beside, scalars_.view(), slot.scalars.view().data());
@@ -163,11 +161,11 @@ class TrainingStep {
       slot.marks.forward(stream, micro);
       control_->set_phase(Phase::kBackward);
       const bool last = micro + 1 == batch_.micro_steps();
-      replica_->model().backward(stream, micro > 0, last ? overlap_.on_ready(stream) : nullptr);
+      replica_->model().backward(stream, micro > 0, last ? overlap.on_ready(stream) : nullptr);
       slot.marks.backward(stream, micro);
     }
     control_->set_phase(Phase::kAllReduce);
-    overlap_.finish(stream);
+    overlap.finish(stream);
     slot.marks.summed(stream);
     control_->set_phase(Phase::kOptimizer);
     copy_to_host(branch_.fork(stream), slot.summed_record.view().data(),
@@ -186,7 +184,9 @@ class TrainingStep {
   StepOptions options_;
   StepRecord record_;
   View<Device, float> window_;
-  Overlap<Device> overlap_;
+  ScheduleTrial trial_;
+  std::array<Overlap<Device>, 2> overlaps_;  ///< by schedule
+  std::array<bool, 2> has_run_{};            ///< a step of the schedule
   Branch<Device> branch_;
   StepBatch<Device> batch_;
   Buffer<Device, AdamWStep> scalars_;

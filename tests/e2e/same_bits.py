@@ -27,6 +27,13 @@ def overlap_buckets_transports_threads(folder):
         expect_same_run(reference, folder.train(2, name, *flags))
 
 
+def trying_schedules(folder):
+    flags = ["--max-iters", "90", "--eval-interval", "0"]
+    tried = folder.train(2, "tried", "--bucket-mb", "0", *flags)
+    expect_same_run(folder.train(2, "after-backward", "--no-overlap", *flags), tried, step=90)
+    expect(tried.stdout.count("\nsums: ") == 1, f"no outcome of the trial in {tried.stdout}")
+
+
 def three_and_four_ranks(folder):
     flags = ["--global-batch-size", "12"]
     one = folder.train(1, "one", *flags)
@@ -55,5 +62,5 @@ def learns_text_and_samples_it(folder):
     expect(" " in sample, f"a sample without words: {sample!r}")
 
 
-main({f.__name__: f for f in (accumulation_is_ranks, overlap_buckets_transports_threads, three_and_four_ranks,
-                              loss_starts_at_ln_vocabulary, learns_text_and_samples_it)})
+main({f.__name__: f for f in (accumulation_is_ranks, overlap_buckets_transports_threads, trying_schedules,
+                              three_and_four_ranks, loss_starts_at_ln_vocabulary, learns_text_and_samples_it)})

@@ -73,6 +73,13 @@ def accumulation_is_ranks(folder):
         expect_same_run(one, two)
 
 
+def trying_schedules(folder):
+    flags = ["--max-iters", "90", "--eval-interval", "0", "--share-gpu"]
+    tried = train(folder, "tried", "--bucket-mb", "0", *flags, ranks=2)
+    expect_same_run(train(folder, "after-backward", "--no-overlap", *flags, ranks=2), tried, step=90)
+    expect(tried.stdout.count("\nsums: ") == 1, f"no outcome of the trial in {tried.stdout}")
+
+
 def resume_on_two_ranks(folder):
     whole = train(folder, "whole", "--share-gpu", ranks=2)
     train(folder, "broken", "--share-gpu", "--stop-at", "5", ranks=2)
@@ -141,6 +148,7 @@ def learns_and_samples(folder):
     expect("sample:" in run.stdout, run.stdout)
 
 
-main({f.__name__: f for f in (follows_the_cpu, same_bits, resume, either_device_reads_the_other, accumulation_is_ranks,
-                              resume_on_two_ranks, refuses_a_shared_gpu, a_step_that_is_not_finite, a_rank_that_dies,
-                              a_signal_to_stop, plan_and_memory, learns_and_samples)})
+main({f.__name__: f for f in (follows_the_cpu, same_bits, resume, either_device_reads_the_other,
+                              accumulation_is_ranks, trying_schedules, resume_on_two_ranks, refuses_a_shared_gpu,
+                              a_step_that_is_not_finite, a_rank_that_dies, a_signal_to_stop, plan_and_memory,
+                              learns_and_samples)})

@@ -25,7 +25,7 @@ TEST(MemoryPlan, CountsWhatARankHolds) {
   EXPECT_EQ(plan.parameters, arena);
   EXPECT_EQ(plan.moments, 2 * arena);
   EXPECT_EQ(plan.gradients,
-            arena + 4 * (1 + 2 + 4 + 20));  // one loss, two flags, a fingerprint, the evaluation
+            arena + 4 * (1 + 3 + 4 + 20));  // one loss, three facts, a fingerprint, the evaluation
   EXPECT_EQ(plan.batches, 4 * 2 * 64 * (12 + 12));
   EXPECT_EQ(plan.total(), plan.parameters + plan.gradients + plan.moments + plan.layers +
                               plan.head + plan.scratch + plan.batches);
