@@ -96,7 +96,9 @@ Outcome run_sizes(MpiBootstrap& bootstrap, const PeerTable& peers, ControlPlane&
   const TableOptions& table = options.table;
   const auto make = options.cuda ? make_cuda_all_reduce_bench : make_cpu_all_reduce_bench;
   const std::unique_ptr<AllReduceBench> bench = make(bootstrap, peers, control, options);
-  print(bootstrap, table_preamble(table, peers, bench->device()));
+  print(bootstrap,
+        table_preamble(table, peers,
+                       bootstrap.all_gather(device_cell(bench->pci_id(), bench->device()))));
   print(bootstrap, fmt::format("# transport: {}\n", bench->transport()));
   if (options.cuda) {
     print(bootstrap, what_is_timed(options));

@@ -33,6 +33,7 @@ class AllReduceBench {
   AllReduceBench& operator=(AllReduceBench&&) = delete;
 
   virtual std::string device() const = 0;
+  virtual std::string pci_id() const { return {}; }  ///< of this rank's device; empty: on no bus
   virtual std::string transport() const = 0;
   virtual std::string baseline() const = 0;  ///< its name and version
   /// GB/s of the link that a rank sends over, as copies alone reach; 0: not known.

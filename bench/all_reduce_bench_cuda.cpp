@@ -158,6 +158,7 @@ class CudaAllReduceBench final : public AllReduceBench {
   }
 
   std::string device() const override { return stream_.facts().name; }
+  std::string pci_id() const override { return stream_.facts().pci_id; }
   std::string transport() const override { return sums_.transport(); }
   std::string baseline() const override { return nccl_ ? "NCCL " + nccl_->version() : "none"; }
   double link_bandwidth() const override { return link_bandwidth_; }

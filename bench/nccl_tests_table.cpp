@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <cstdio>
 #include <numeric>
@@ -72,8 +73,15 @@ double bus_bandwidth(int64_t bytes, double time_us, int world_size) {
   return algorithm_bandwidth(bytes, time_us) * 2 * (world_size - 1) / world_size;
 }
 
+std::string device_cell(const std::string& pci_id, const std::string& name) {
+  std::string place = pci_id.empty() ? "0000:00:00" : pci_id.substr(0, pci_id.find('.'));
+  std::transform(place.begin(), place.end(), place.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return fmt::format("[{}] {}", place, name);
+}
+
 std::string table_preamble(const TableOptions& options, const PeerTable& peers,
-                           const std::string& device) {
+                           const std::vector<std::string>& devices) {
   std::string text = fmt::format("# all_reduce_bench of {}\n", build_id());
   text += "# Collective test starting: all_reduce_bench\n";
   const bool factor = options.step_factor > 1;
@@ -88,8 +96,9 @@ std::string table_preamble(const TableOptions& options, const PeerTable& peers,
   }
   text += "#\n# Using devices\n";
   for (const PeerInfo& peer : peers) {
-    text += fmt::format("#  Rank {:2} Group {:2} Pid {:6} on {:>10} device {:2} [0000:00:00] {}\n",
-                        peer.rank, 0, peer.pid, peer.host, peer.local_rank, device);
+    text +=
+        fmt::format("#  Rank {:2} Group {:2} Pid {:6} on {:>10} device {:2} {}\n", peer.rank, 0,
+                    peer.pid, peer.host, peer.local_rank, devices[static_cast<size_t>(peer.rank)]);
   }
   return text;
 }

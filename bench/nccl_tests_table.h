@@ -42,8 +42,12 @@ Timing summarize(std::vector<double> times);
 double algorithm_bandwidth(int64_t bytes, double time_us);
 double bus_bandwidth(int64_t bytes, double time_us, int world_size);
 
+/// A rank's device: its place on the bus, as CUDA tells it, without the function, and its name.
+/// Empty `pci_id`: it is on none.
+std::string device_cell(const std::string& pci_id, const std::string& name);
+/// `devices`: the ranks' cells.
 std::string table_preamble(const TableOptions& options, const PeerTable& peers,
-                           const std::string& device);
+                           const std::vector<std::string>& devices);
 std::string table_header(bool per_iteration);
 std::string table_row(const TableOptions& options, int64_t bytes, int world_size,
                       const Timing& out_of_place, const Timing& in_place);

@@ -37,6 +37,20 @@ TEST(NcclTestsTable, GivesItsRow) {
             "  10052.4   53.41   93.46       0  9676.90   55.48   97.09       0\n");
 }
 
+TEST(NcclTestsTable, ShowsEachRanksDevice) {
+  EXPECT_EQ(device_cell("0000:0F:00.0", "NVIDIA H200"), "[0000:0f:00] NVIDIA H200");
+  EXPECT_EQ(device_cell("", "CPU"), "[0000:00:00] CPU");
+  PeerTable peers(2);
+  peers[1].rank = 1;
+  peers[1].pid = 77;
+  peers[1].host = "node";
+  peers[1].local_rank = 1;
+  const std::string text = table_preamble({}, peers, {"[a] A", "[b] B"});
+  EXPECT_NE(text.find("#  Rank  1 Group  0 Pid     77 on       node device  1 [b] B\n"),
+            std::string::npos)
+      << text;
+}
+
 TEST(NcclTestsTable, GivesItsHeader) {
   EXPECT_EQ(
       table_header(false),
