@@ -151,7 +151,7 @@ void for_each_machine_option(Sink& sink, Config& c) {
       .at_least(0)
       .at_most(kMostSteps);
   sink.add("--peer-timeout", &c.peer_timeout,
-           "Seconds of silence after which a rank is lost; 0: 4 on GPUs, 10 on CPUs")
+           "Seconds of silence after which a rank is lost; 0: 3.5 on GPUs, 10 on CPUs")
       .at_least(0)
       .at_most(kMostSeconds);
   sink.add("--collective-timeout", &c.collective_timeout,
@@ -271,7 +271,7 @@ std::chrono::milliseconds TrainConfig::peer_limit(bool cuda) const {
   // Where CPUs compute, heartbeats compete with that for the cores, and machines are shared with
   // others; a GPU leaves its host idle, and what waits for a lost rank is dear.
   constexpr double kOnCpus = 10;
-  constexpr double kOnGpus = 4;
+  constexpr double kOnGpus = 3.5;
   return milliseconds(peer_timeout != 0 ? peer_timeout : cuda ? kOnGpus : kOnCpus);
 }
 

@@ -95,7 +95,7 @@ TEST(Config, FlagsReachWhatTheyName) {
 
 TEST(Config, SilenceIsShorterOnGpusUnlessALimitIsGiven) {
   const TrainConfig config = parse({});
-  EXPECT_EQ(config.peer_limit(true), std::chrono::seconds(4));
+  EXPECT_EQ(config.peer_limit(true), std::chrono::milliseconds(3500));
   EXPECT_EQ(config.peer_limit(false), std::chrono::seconds(10));
   EXPECT_EQ(config.control().peer_timeout, std::chrono::seconds(10));
   const TrainConfig given = parse({"--peer-timeout", "7"});
