@@ -99,17 +99,17 @@ def step_columns(step, time):
 
 
 def steps(paths):
-    head = ["", "nothing sent", "sums alone", "step", "exposed", "hidden", "over one GPU's",
-            "sums after backward", "exposed"]
+    head = ["", "nothing sent", "in step", "sums alone", "beside backward", "exposed", "hidden", "behind backward",
+            "exposed", "the faster, over one GPU's"]
     parts = []
     for name, (alone, several) in read_steps(paths[0]).items():
-        rows = [["one GPU", "", "", f"{alone.time:.2f} ms", *[""] * 5]]
+        rows = [["one GPU", f"{alone.time:.2f} ms", *[""] * 8]]
         for step in several:
-            rows.append([f"{step.ranks} GPUs, {step.name}", f"{step.nothing_sent:.2f} ms", f"{step.sums:.2f} ms",
+            rows.append([f"{step.ranks} GPUs, {step.name}",
+                         *[f"{time:.2f} ms" for time in (step.nothing_sent, step.in_step, step.sums)],
                          *step_columns(step, step.overlapped),
                          "" if step.overlapped is None else percent(step.hidden(step.overlapped)),
-                         f"{step.time / alone.time:.3f}",
-                         *step_columns(step, step.after)])
+                         *step_columns(step, step.after), f"{step.time / alone.time:.3f}"])
         parts.append(f"{name}:\n\n{table(head, rows)}")
     return "\n\n".join(parts)
 

@@ -140,10 +140,11 @@ void for_each_machine_option(Sink& sink, Config& c) {
            "any")
       .one_of(kTransportWords);
   sink.add("--bucket-mb", &c.bucket_mb,
-           "MiB of gradients that are summed in one collective; 0: chosen by timing sums at start")
+           "MiB of gradients that are summed in one collective; 0: found by timing sums at start, "
+           "and by the first steps whether to sum beside backward at all")
       .at_least(0)
       .at_most(kMostMib);
-  sink.add("--overlap", &c.overlap, "Sum gradients while backward goes on");
+  sink.add("--overlap", &c.overlap, "Sum gradients while backward goes on, where it pays");
   sink.add("--verify-reduce", &c.verify_reduce,
            "Sum every gradient over a second transport too and compare all bits: slow");
   sink.add("--check-interval", &c.check_interval,

@@ -19,8 +19,8 @@ CHAR = {"n-layer": "6", "n-head": "6", "n-embd": "384", "batch-size": "0", "bloc
 def step_file(transport, ranks, overlap, step_ms, **figures):
     return {"bench": "step_bench", "build": "lockstep", "ranks": ranks, "rank_batch": 16, "transport": transport,
             "device": "A GPU, 0000:00:06.0", "options": {**CHAR, "overlap": overlap}, "steps": 60, "step_ms": step_ms,
-            "step_p95_ms": step_ms, "replica_ms": step_ms, "after_ms": 0, "comm_alone_ms": 0,
-            "reduced_bytes": 43 << 20, **figures}
+            "step_p95_ms": step_ms, "replica_ms": step_ms, "in_step_ms": step_ms, "after_ms": 0,
+            "comm_alone_ms": 0, "reduced_bytes": 43 << 20, **figures}
 
 
 class InFolder(unittest.TestCase):
@@ -40,7 +40,8 @@ class Steps(InFolder):
         return read_steps(self.write("steps.json", {"results": gather_steps(paths)}))
 
     ONE = step_file("none", 1, "true", 2.0)
-    OVERLAPPED = step_file("peer", 2, "true", 2.2, replica_ms=2.1, after_ms=2.5, comm_alone_ms=0.4)
+    OVERLAPPED = step_file("peer", 2, "true", 2.2, replica_ms=2.1, in_step_ms=2.15, after_ms=2.5,
+                           comm_alone_ms=0.4)
     AFTER = step_file("peer", 2, "false", 2.6, replica_ms=2.1, comm_alone_ms=0.4)
 
     def test_tells_how_many_ranks_ran_and_each_ones_batch_whatever_the_options_leave_open(self):
@@ -67,8 +68,13 @@ class Steps(InFolder):
     def test_the_table_has_each_figure(self):
         path = self.write("steps.json", {"results": gather_steps(
             [self.write(f"{i}.json", data) for i, data in enumerate((self.ONE, self.OVERLAPPED))])})
-        self.assertIn("| 2 GPUs, peer access | 2.10 ms | 0.40 ms | 2.20 ms | 0.10 ms | 75 % | 1.100 | "
-                      "2.50 ms | 0.40 ms |", scaling_tables.steps([path]))
+        self.assertIn("| 2 GPUs, peer access | 2.10 ms | 2.15 ms | 0.40 ms | 2.20 ms | 0.10 ms | 75 % | "
+                      "2.50 ms | 0.40 ms | 1.100 |", scaling_tables.steps([path]))
+
+    def test_a_run_takes_the_faster_schedule(self):
+        for after_ms, time in ((2.5, 2.2), (2.15, 2.15)):
+            (_, (step,)), = self.read(self.ONE, {**self.OVERLAPPED, "after_ms": after_ms}).values()
+            self.assertEqual(step.time, time)
 
 
 class AllReduces(InFolder):
