@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "comm/cuda/collective_marks.h"
 #include "comm/cuda/collective_watch.h"
 #include "comm/cuda/gpu_transport.h"
 #include "comm/cuda/staged_kernels.h"

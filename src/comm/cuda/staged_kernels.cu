@@ -7,17 +7,6 @@
 namespace lockstep {
 namespace {
 
-__global__ void begin_kernel(CollectiveWords* words, uint64_t* start_ns, int bucket) {
-  *start_ns = nanoseconds();
-  static_cast<volatile CollectiveWords*>(words)->bucket = bucket;
-}
-
-__global__ void end_kernel(CollectiveWords* words, const uint64_t* start_ns) {
-  volatile CollectiveWords* shown = words;
-  shown->busy_ns = shown->busy_ns + (nanoseconds() - *start_ns);
-  shown->bucket = -1;
-}
-
 __global__ void post_kernel(Posted* posted, Posted* flag, uint32_t subject) {
   const auto count = static_cast<uint32_t>(*posted) + 1;
   const auto digest = (static_cast<uint32_t>(*posted >> 32U) ^ subject) * 0x9e3779b1U;
@@ -90,16 +79,6 @@ void check_launch() {
 }
 
 }  // namespace
-
-void enqueue_begin(CudaStream& stream, CollectiveWords* words, uint64_t* start_ns, int bucket) {
-  begin_kernel<<<1, 1, 0, stream.handle()>>>(words, start_ns, bucket);
-  check_launch();
-}
-
-void enqueue_end(CudaStream& stream, CollectiveWords* words, const uint64_t* start_ns) {
-  end_kernel<<<1, 1, 0, stream.handle()>>>(words, start_ns);
-  check_launch();
-}
 
 void enqueue_post(CudaStream& stream, Posted* posted, Posted* flag, uint32_t subject) {
   post_kernel<<<1, 1, 0, stream.handle()>>>(posted, flag, subject);

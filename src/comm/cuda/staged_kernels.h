@@ -12,11 +12,6 @@ namespace lockstep {
 /// memory and are raised by the kernels, so that a graph may be launched again and again; flags lie
 /// in memory that both GPUs address.
 
-/// A collective begins or ends: for `words` to show the bucket and to add up the time. `start_ns`
-/// holds when it began.
-void enqueue_begin(CudaStream& stream, CollectiveWords* words, uint64_t* start_ns, int bucket);
-void enqueue_end(CudaStream& stream, CollectiveWords* words, const uint64_t* start_ns);
-
 /// What a rank has posted so far: how often, in the lower half, and a digest of what about.
 using Posted = uint64_t;
 
