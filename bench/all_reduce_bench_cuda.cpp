@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <optional>
@@ -12,13 +13,13 @@
 #include "all_reduce_values.h"
 #include "comm/cuda/collective_watch.h"
 #include "comm/cuda/communicator.h"
+#include "comm/cuda/nccl.h"
 #include "comm/cuda/peer_all_reduce.h"
 #include "comm/cuda/peer_memory.h"
 #include "comm/cuda/peer_probe.h"
 #include "comm/cuda/rank_gpu.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
-#include "nccl.h"
 
 namespace lockstep {
 namespace {
@@ -153,7 +154,7 @@ class CudaAllReduceBench final : public AllReduceBench {
         ordinary_(elements_of(options.table.max_bytes)),
         wrong_(1) {
     if (options.baseline == Baseline::kNccl) {
-      nccl_.emplace(bootstrap);
+      nccl_.emplace(bootstrap, "use --baseline none");
     }
   }
 
@@ -289,6 +290,10 @@ std::unique_ptr<AllReduceBench> make_cuda_all_reduce_bench(MpiBootstrap& bootstr
                                                            ControlPlane& control,
                                                            const AllReduceOptions& options) {
   use_rank_gpu(bootstrap, peers, true);
+  if (options.baseline == Baseline::kNccl) {
+    // NVLS adds in the switch: what is compared is what travels over the links.
+    ::setenv("NCCL_NVLS_ENABLE", "0", 1);
+  }
   return std::make_unique<CudaAllReduceBench>(bootstrap, peers, control, options);
 }
 
