@@ -14,9 +14,9 @@
 
 namespace lockstep {
 
-/// kPeer and kStaged are for windows in GPU memory; the others name edges of the ring of the CPU,
-/// by which such a window is summed too.
-enum class TransportChoice : uint8_t { kAuto, kPeer, kStaged, kShm, kSocket };
+/// kPeer, kStaged and kNccl are for windows in GPU memory, kNccl only when asked for; the others
+/// name edges of the ring of the CPU, by which such a window is summed too.
+enum class TransportChoice : uint8_t { kAuto, kPeer, kStaged, kShm, kSocket, kNccl };
 
 struct CommunicatorOptions {
   TransportChoice transport = TransportChoice::kAuto;
@@ -44,6 +44,10 @@ struct CommTimes {
 /// aborted, TimeoutError past the collective timeout, and RanksDisagreeError when ranks call
 /// different collectives. On a device that runs beside the host a failure comes to light later:
 /// what was summed may be used once a take_times() behind it, in stream order, has thrown nothing.
+///
+/// NCCL keeps less of this: among more than two ranks it adds in an order of its own, which the
+/// ranges, the GPUs and its version decide; ranks that call different collectives get wrong sums or
+/// wait past the timeout; and of more than two ranks it does not tell which is late.
 template <class Device>
 class Communicator;
 

@@ -17,7 +17,12 @@ std::string transport_word(TransportChoice choice) {
 }
 
 bool serves_gpus_only(TransportChoice choice) {
-  return choice == TransportChoice::kPeer || choice == TransportChoice::kStaged;
+  return choice == TransportChoice::kPeer || choice == TransportChoice::kStaged ||
+         choice == TransportChoice::kNccl;
+}
+
+bool has_ring_bits(TransportChoice choice, int ranks) {
+  return choice != TransportChoice::kNccl || ranks <= 2;  // of one addition there is one order
 }
 
 std::vector<TransportKind> select_transports(const PeerTable& peers, TransportChoice choice,

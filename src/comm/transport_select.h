@@ -11,7 +11,8 @@
 namespace lockstep {
 
 /// The words by which options name the choices, in their order.
-inline const std::vector<std::string> kTransportWords = {"auto", "peer", "staged", "shm", "socket"};
+inline const std::vector<std::string> kTransportWords = {"auto", "peer",   "staged",
+                                                         "shm",  "socket", "nccl"};
 
 /// The choice that a word names, else InternalError; and back.
 TransportChoice transport_choice(std::string_view word);
@@ -19,6 +20,8 @@ std::string transport_word(TransportChoice choice);
 
 /// Whether it has no meaning for windows in the memory of the CPU.
 bool serves_gpus_only(TransportChoice choice);
+/// Whether sums over so many ranks have the bits of the ring of the CPU.
+bool has_ring_bits(TransportChoice choice, int ranks);
 
 enum class TransportKind : uint8_t { kShm, kSocket };
 

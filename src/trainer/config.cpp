@@ -137,7 +137,8 @@ void for_each_machine_option(Sink& sink, Config& c) {
       .at_most(kMostThreads);
   sink.add("--transport", &c.transport,
            "How ranks exchange gradients; peer, staged: GPUs of one host; shm: one host; socket: "
-           "any")
+           "any; nccl: GPUs of any hosts by NVIDIA's NCCL, with bits of its own for 3 ranks and "
+           "more")
       .one_of(kTransportWords);
   sink.add("--bucket-mb", &c.bucket_mb,
            "MiB of gradients that are summed in one collective; 0: found by timing sums at start, "

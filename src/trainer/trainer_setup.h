@@ -4,6 +4,8 @@
 #include <string>
 
 #include "comm/communicator.h"
+#include "comm/transport_select.h"
+#include "core/base/error.h"
 #include "trainer/bucket_choice.h"
 #include "trainer/config.h"
 #include "trainer/group.h"
@@ -56,6 +58,10 @@ std::unique_ptr<ReduceCheck<Device>> make_reduce_check(const Group& group,
                                                        const std::string& transport) {
   if (!config.verify_reduce || group.world_size() == 1) {
     return nullptr;
+  }
+  if (!has_ring_bits(options.transport, group.world_size())) {
+    throw UsageError("--verify-reduce compares bits, and --transport {} has its own for {} ranks",
+                     config.transport, group.world_size());
   }
   return std::make_unique<ReduceCheck<Device>>(group.bootstrap, group.peers, group.control, options,
                                                transport);

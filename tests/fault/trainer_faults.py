@@ -2,7 +2,8 @@
 right code, and one of them prints one line that names the rank, the step and the phase.
 
 Usage: trainer_faults.py BIN [--transport NAME] [PATTERN...]   (BIN: the folder of the programs; --transport: on GPUs,
-shared where there are fewer than ranks)"""
+shared where there are fewer than ranks)
+Exit code 77: the transport can serve no two ranks here."""
 
 import glob
 import os
@@ -16,6 +17,10 @@ import tempfile
 import time
 
 from group import SCALE, Group, expect, run_cases, wait_until
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "gpu"))
+
+from nccl_ranks import nccl_ranks  # noqa: E402
 
 BIN = sys.argv[1]
 GPU = sys.argv[2] == "--transport" if len(sys.argv) > 2 else False
@@ -197,7 +202,11 @@ CASES = {
     "stop_in_save": stop_in_save,
     "stop_for_a_second": lambda: survive_stop(1.0),
 }
-if "staged" in DEVICE:  # which serves two ranks
+MOST_RANKS = 2 if "staged" in DEVICE else nccl_ranks() if "nccl" in DEVICE else 3
+if MOST_RANKS < 2:
+    print("skipped: NCCL is not installed, or there are too few GPUs for it")
+    sys.exit(77)
+if MOST_RANKS < 3:
     del CASES["kill_in_all_reduce"], CASES["stop_in_evaluation"]
 
 

@@ -9,6 +9,7 @@ import time
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
 
+from nccl_ranks import nccl_ranks  # noqa: E402
 from trainer_runs import LIMIT, TINY, Run, expect, expect_same_run, main, state_hash  # noqa: E402
 
 USAGE, PEER_LOST, OUT_OF_MEMORY, NON_FINITE, INTERRUPTED = 2, 5, 7, 8, 75
@@ -65,10 +66,11 @@ def either_device_reads_the_other(folder):
 
 def accumulation_is_ranks(folder):
     one = train(folder, "one", "--batch-size", "2", "--gradient-accumulation-steps", "2", "--precision", "tf32")
+    nccl = {"nccl": ["--transport", "nccl"]} if nccl_ranks() >= 2 else {}
     for name, flags in {"shared": [], "no-graph": ["--no-cuda-graph"], "after-backward": ["--no-overlap"],
                         "peer": ["--transport", "peer"], "staged": ["--transport", "staged"],
                         "shm": ["--transport", "shm"], "socket": ["--transport", "socket"],
-                        "verified": ["--verify-reduce"]}.items():
+                        "verified": ["--verify-reduce"], **nccl}.items():
         two = train(folder, name, "--batch-size", "2", "--precision", "tf32", "--share-gpu", *flags, ranks=2)
         expect_same_run(one, two)
 

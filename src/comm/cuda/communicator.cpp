@@ -26,6 +26,9 @@ std::string peer_problem(Bootstrap& bootstrap, const PeerTable& peers) {
 std::unique_ptr<GpuTransport> make_transport(Bootstrap& bootstrap, const PeerTable& peers,
                                              ControlPlane& control,
                                              const CommunicatorOptions& options) {
+  if (options.transport == TransportChoice::kNccl) {
+    return make_nccl(bootstrap, peers, control, options);
+  }
   const bool any = options.transport == TransportChoice::kAuto;
   if (any || options.transport == TransportChoice::kPeer) {
     const std::string problem = peer_problem(bootstrap, peers);

@@ -18,7 +18,7 @@ class Communicator<CudaDevice> {
   /// On the GPU that is current. Collective. Throws as the CPU's.
   Communicator(Bootstrap& bootstrap, const PeerTable& peers, ControlPlane& control,
                const CommunicatorOptions& options);
-  /// Waits for the GPU.
+  /// Waits for the GPU. Graphs that captured sums are gone before.
   ~Communicator();
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;

@@ -17,6 +17,7 @@ namespace lockstep {
 class GpuTransport {
  public:
   GpuTransport() = default;
+  /// Waits for the GPU. Graphs that captured sums are gone before.
   virtual ~GpuTransport() = default;
   GpuTransport(const GpuTransport&) = delete;
   GpuTransport& operator=(const GpuTransport&) = delete;
@@ -51,5 +52,10 @@ std::unique_ptr<GpuTransport> make_peer(Bootstrap& bootstrap, const PeerTable& p
 std::unique_ptr<GpuTransport> make_staged(Bootstrap& bootstrap, const PeerTable& peers,
                                           ControlPlane& control,
                                           const CommunicatorOptions& options);
+
+/// Any hosts, a GPU for each rank: NVIDIA's NCCL, which knows InfiniBand. Throws as Nccl.
+/// Collective.
+std::unique_ptr<GpuTransport> make_nccl(Bootstrap& bootstrap, const PeerTable& peers,
+                                        ControlPlane& control, const CommunicatorOptions& options);
 
 }  // namespace lockstep

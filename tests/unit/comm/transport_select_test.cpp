@@ -58,5 +58,31 @@ TEST(TransportSelect, RefusesToForceSharedMemoryBetweenHosts) {
                UsageError);
 }
 
+TEST(TransportSelect, WordsNameTheChoices) {
+  for (const std::string& word : kTransportWords) {
+    EXPECT_EQ(transport_word(transport_choice(word)), word);
+  }
+  EXPECT_EQ(transport_choice("auto"), TransportChoice::kAuto);
+  EXPECT_EQ(transport_choice("staged"), TransportChoice::kStaged);
+  EXPECT_EQ(transport_choice("socket"), TransportChoice::kSocket);
+  EXPECT_EQ(transport_choice("nccl"), TransportChoice::kNccl);
+}
+
+TEST(TransportSelect, KnowsWhatIsForGpus) {
+  for (const std::string word : {"peer", "staged", "nccl"}) {
+    EXPECT_TRUE(serves_gpus_only(transport_choice(word))) << word;
+  }
+  for (const std::string word : {"auto", "shm", "socket"}) {
+    EXPECT_FALSE(serves_gpus_only(transport_choice(word))) << word;
+  }
+}
+
+TEST(TransportSelect, OnlyNcclHasBitsOfItsOwnFromThreeRanksOn) {
+  for (const std::string& word : kTransportWords) {
+    EXPECT_TRUE(has_ring_bits(transport_choice(word), 2)) << word;
+    EXPECT_EQ(has_ring_bits(transport_choice(word), 3), word != "nccl") << word;
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -93,6 +93,11 @@ TEST(Config, FlagsReachWhatTheyName) {
   EXPECT_EQ(config.lr_schedule().lr_decay_iters, 400);
 }
 
+TEST(Config, TransportsAreNamedByTheirWords) {
+  EXPECT_EQ(parse({"--transport", "nccl"}).communicator().transport, TransportChoice::kNccl);
+  EXPECT_EQ(parse({}).communicator().transport, TransportChoice::kAuto);
+}
+
 TEST(Config, SilenceIsShorterOnGpusUnlessALimitIsGiven) {
   const TrainConfig config = parse({});
   EXPECT_EQ(config.peer_limit(true), std::chrono::milliseconds(3500));
