@@ -252,5 +252,25 @@ TEST(GpuCommunicator, EveryRankLeavesWhenOneDoesNotCome) {
   });
 }
 
+TEST(GpuCommunicator, EveryRankLeavesWithTheErrorOfOne) {
+  over_all([&](const std::string& transport) {
+    const auto body = [](Member& self) {
+      const auto sum = [&] {
+        self.comm.all_reduce(self.stream, {0, 10}, 0);
+        self.comm.finish(self.stream);
+      };
+      sum();
+      CudaGraph graph(self.stream, sum);
+      if (self.rank == 0) {
+        throw IoError("the disk is full");
+      }
+      graph.launch(self.stream);
+      self.stream.synchronize();
+      self.comm.take_times();
+    };
+    EXPECT_EQ(run_group(transport, 64, body), ExitCode::kIo);
+  });
+}
+
 }  // namespace
 }  // namespace lockstep
