@@ -24,6 +24,9 @@ struct CommunicatorOptions {
       120000};                  ///< for a peer that lives but does not come
   int64_t window_elements = 0;  ///< floats of the window
   std::string bind_address;     ///< as ControlOptions
+  /// Rings of the CPU beside each other, at most kMostRingLanes: all but the first have a thread of
+  /// their own. The same on all ranks.
+  int ring_lanes = 1;
 };
 
 /// What the collectives of a step cost. Time in finish() counts in both, so that exposed <= total;

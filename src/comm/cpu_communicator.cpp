@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "comm/communicator.h"
-#include "comm/ring_executor.h"
+#include "comm/ring_lanes.h"
 #include "comm/ring_links.h"
 #include "comm/transport_select.h"
 #include "core/base/clock.h"
@@ -59,7 +59,7 @@ struct Collective {
 
 }  // namespace
 
-/// One queue and one executor. Whoever runs a collective holds `busy_`: the comm thread while the
+/// One queue and one ring. Whoever runs a collective holds `busy_`: the comm thread while the
 /// caller computes, and the caller itself in finish(), where it would only wait.
 struct Communicator<CpuDevice>::Impl {
   Impl(Bootstrap& bootstrap, const PeerTable& peers, ControlPlane& control,
@@ -75,7 +75,7 @@ struct Communicator<CpuDevice>::Impl {
       if (self.local_size > ::sysconf(_SC_NPROCESSORS_ONLN)) {
         spin_in_finish_ = std::chrono::microseconds(0);
       }
-      executor_.emplace(ring, std::move(links_.send), std::move(links_.recv), abort_);
+      lanes_.emplace(ring, std::move(links_.lanes), abort_);
       thread_ = std::thread([this] { serve(); });
     }
   }
@@ -109,7 +109,7 @@ struct Communicator<CpuDevice>::Impl {
                        "[{}, {}) is summed already and not finished", range.begin, range.end);
       }
       unfinished_.push_back(range);
-      if (executor_) {
+      if (lanes_) {
         queue_.push_back({range, bucket});
         worth_waking_ = worth_waking_ || range.size() >= kWakeElements;
         wake = worth_waking_ && !finish_expected();
@@ -122,7 +122,7 @@ struct Communicator<CpuDevice>::Impl {
   }
 
   void finish() {
-    if (!executor_) {
+    if (!lanes_) {
       unfinished_.clear();
       return;
     }
@@ -131,7 +131,7 @@ struct Communicator<CpuDevice>::Impl {
     finish_was_direct_ = start - last_submit_ < kDirectFinish;
     finishing_since_ = start;
     last_count_ = unfinished_.size();
-    executor_->set_spin(spin_in_finish_);
+    lanes_->set_spin(spin_in_finish_);
     while (!failure_ && (busy_ || !queue_.empty())) {
       if (busy_) {
         done_.wait(lock);
@@ -142,11 +142,11 @@ struct Communicator<CpuDevice>::Impl {
     rethrow();
     if (!unfinished_.empty()) {
       control_.set_bucket(last_bucket_);  // a sum ends when the neighbours have what it sent
-      guarded(lock, [&] { executor_->drain(); });
+      guarded(lock, [&] { lanes_->drain(); });
       control_.set_bucket(-1);
       unfinished_.clear();
     }
-    executor_->set_spin(kSpinBeside);
+    lanes_->set_spin(kSpinBeside);
     finishing_since_.reset();
     const double seconds = seconds_since(start);
     times_.total_seconds += seconds;
@@ -179,7 +179,7 @@ struct Communicator<CpuDevice>::Impl {
     worth_waking_ = worth_waking_ && !queue_.empty();
     last_bucket_ = next.bucket;
     control_.set_bucket(next.bucket);
-    guarded(lock, [&] { executor_->run(next.range, next.bucket); });
+    guarded(lock, [&] { lanes_->run(next.range, next.bucket); });
     control_.set_bucket(-1);
   }
 
@@ -224,7 +224,7 @@ struct Communicator<CpuDevice>::Impl {
   ControlPlane& control_;
   CommunicatorAbort abort_;
   RingLinks links_;
-  std::optional<RingExecutor> executor_;
+  std::optional<RingLanes> lanes_;
   std::chrono::microseconds spin_in_finish_ = kSpinInFinish;
 
   std::mutex mutex_;

@@ -14,9 +14,9 @@ namespace lockstep {
 namespace {
 
 void check_options(Bootstrap& bootstrap, const CommunicatorOptions& options) {
-  const std::vector<std::string> all = bootstrap.all_gather(
-      fmt::format("a window of {} elements and transport choice {}", options.window_elements,
-                  static_cast<int>(options.transport)));
+  const std::vector<std::string> all = bootstrap.all_gather(fmt::format(
+      "a window of {} elements, transport choice {} and {} lanes", options.window_elements,
+      static_cast<int>(options.transport), options.ring_lanes));
   for (size_t rank = 1; rank < all.size(); ++rank) {
     if (all[rank] != all[0]) {
       throw RanksDisagreeError("rank 0 has {}, rank {} has {}", all[0], rank, all[rank]);
@@ -77,23 +77,23 @@ void make_window(const Neighbours& ring, const CommunicatorOptions& options, Rin
 /// The edges that are not there yet. Collective among all ranks: each takes part in the exchange of
 /// addresses.
 void connect_sockets(Bootstrap& bootstrap, const Neighbours& ring, const std::string& bind_address,
-                     RingLinks& links) {
+                     const CpuView<float> window, RingEdges& edges) {
   ConnectOptions options;
   options.purpose = Purpose::kRing;
   options.bind_address = bind_address;
-  if (!links.send) {
+  if (!edges.send) {
     options.connect_to = {ring.successor};
   }
-  if (!links.recv) {
+  if (!edges.recv) {
     options.accept_from = {ring.predecessor};
   }
   Connections made = connect_ranks(bootstrap, ring.peers, options);
-  if (!links.send) {
-    links.send = make_socket_send_edge(std::move(made.connected.at(ring.successor)), links.window,
+  if (!edges.send) {
+    edges.send = make_socket_send_edge(std::move(made.connected.at(ring.successor)), window,
                                        ring.path_to(ring.successor));
   }
-  if (!links.recv) {
-    links.recv = make_socket_recv_edge(std::move(made.accepted.at(ring.predecessor)), links.window,
+  if (!edges.recv) {
+    edges.recv = make_socket_recv_edge(std::move(made.accepted.at(ring.predecessor)), window,
                                        ring.path_to(ring.predecessor));
   }
 }
@@ -102,6 +102,8 @@ void connect_sockets(Bootstrap& bootstrap, const Neighbours& ring, const std::st
 
 RingLinks connect_ring(Bootstrap& bootstrap, const PeerTable& peers,
                        const CommunicatorOptions& options) {
+  LOCKSTEP_CHECK(options.ring_lanes >= 1 && options.ring_lanes <= kMostRingLanes, "{} lanes",
+                 options.ring_lanes);
   RingLinks links;
   if (bootstrap.world_size() == 1) {
     links.name = "none";
@@ -126,15 +128,18 @@ RingLinks connect_ring(Bootstrap& bootstrap, const PeerTable& peers,
   } else if (bootstrap.world_size() == 2 && !send_shm && !recv_shm) {
     links.pace.segment_elements = kSocketSegmentElements;
   }
-  if (send_shm) {
-    links.send = make_shm_send_edge(links.shared, write_through);
-  }
-  if (recv_shm) {
-    links.recv = make_shm_recv_edge(
-        links.shared, std::make_shared<const ShmRegion>(*std::move(peer)), write_through);
-  }
-  if (links.name != "shm") {
-    connect_sockets(bootstrap, ring, options.bind_address, links);
+  const auto from = recv_shm ? std::make_shared<const ShmRegion>(*std::move(peer)) : nullptr;
+  for (int lane = 0; lane < options.ring_lanes; ++lane) {
+    RingEdges& edge = links.lanes.emplace_back();
+    if (send_shm) {
+      edge.send = make_shm_send_edge(links.shared, lane, write_through);
+    }
+    if (recv_shm) {
+      edge.recv = make_shm_recv_edge(links.shared, from, lane, write_through);
+    }
+    if (links.name != "shm") {
+      connect_sockets(bootstrap, ring, options.bind_address, links.window, edge);
+    }
   }
   return links;
 }

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "comm/bootstrap.h"
 #include "comm/communicator.h"
@@ -13,12 +14,11 @@
 
 namespace lockstep {
 
-/// A rank's window and its two edges of the ring; no edges with one rank.
+/// A rank's window and its edges of the ring; no edges with one rank.
 struct RingLinks {
   CpuView<float> window;
   std::string name;  ///< of the transports in the whole ring
-  std::unique_ptr<SendEdge> send;
-  std::unique_ptr<RecvEdge> recv;
+  std::vector<RingEdges> lanes;
   RingPace pace;  ///< what suits the transports
 
   CpuBuffer<float> plain;                   ///< the window, where no neighbour maps it

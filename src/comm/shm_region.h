@@ -30,16 +30,21 @@ class ShmCounter {
   static_assert(std::atomic<uint64_t>::is_always_lock_free);
 };
 
-/// The first page of a rank's region: the edge from it to its successor. Each counter has a cache
-/// line of its own, since its writer and its reader are on different cores.
-struct ShmControl {
+/// An edge from a region's owner to its successor. Each counter has a cache line of its own, since
+/// its writer and its reader are on different cores.
+struct ShmChannel {
   /// The successor is at most one collective behind: it must start one before this rank can end it.
   static constexpr size_t kHeaders = 4;
 
-  alignas(64) std::array<uint64_t, 2> nonce;  ///< proves that the right memory was opened
-  alignas(64) ShmCounter published;           ///< messages; posted by the region's owner
-  alignas(64) ShmCounter consumed;            ///< messages; posted by the successor
+  alignas(64) ShmCounter published;  ///< messages; posted by the region's owner
+  alignas(64) ShmCounter consumed;   ///< messages; posted by the successor
   alignas(64) std::array<CollectiveHeader, kHeaders> headers;  ///< by sequence
+};
+
+/// The first page of a rank's region.
+struct ShmControl {
+  alignas(64) std::array<uint64_t, 2> nonce;        ///< proves that the right memory was opened
+  std::array<ShmChannel, kMostRingLanes> channels;  ///< by lane
 };
 static_assert(sizeof(ShmControl) <= 4096);
 

@@ -14,46 +14,52 @@ namespace {
 // and the copy back.
 constexpr int64_t kWriteThroughBlock = 2048;
 
+ShmChannel& channel_of(const ShmRegion& region, int lane) {
+  return region.control().channels[static_cast<size_t>(lane)];
+}
+
 class ShmSendEdge final : public SendEdge {
  public:
-  ShmSendEdge(std::shared_ptr<const ShmRegion> own, bool write_through)
-      : own_(std::move(own)), write_through_(write_through) {}
+  ShmSendEdge(std::shared_ptr<const ShmRegion> own, int lane, bool write_through)
+      : own_(std::move(own)), channel_(channel_of(*own_, lane)), write_through_(write_through) {}
 
   void begin(const CollectiveHeader& header) override {
-    own_->control().headers[header.sequence % ShmControl::kHeaders] = header;
-    own_->control().published.post(++published_);
+    channel_.headers[header.sequence % ShmChannel::kHeaders] = header;
+    channel_.published.post(++published_);
   }
-  void publish(Range /*range*/) override { own_->control().published.post(++published_); }
+  void publish(Range /*range*/) override { channel_.published.post(++published_); }
   bool flush() override { return true; }
   // With write-through the successor reads a range before it sends the sum of it, which this rank
   // has waited for.
-  bool drained() override {
-    return write_through_ || own_->control().consumed.value() >= published_;
-  }
+  bool drained() override { return write_through_ || channel_.consumed.value() >= published_; }
   void sleep(std::chrono::microseconds limit) override {
-    const uint64_t seen = own_->control().consumed.value();
+    const uint64_t seen = channel_.consumed.value();
     if (seen < published_) {
-      own_->control().consumed.sleep_while(seen, limit);
+      channel_.consumed.sleep_while(seen, limit);
     }
   }
 
  private:
   std::shared_ptr<const ShmRegion> own_;
+  ShmChannel& channel_;
   bool write_through_;
   uint64_t published_ = 0;
 };
 
 class ShmRecvEdge final : public RecvEdge {
  public:
-  ShmRecvEdge(std::shared_ptr<const ShmRegion> own, std::shared_ptr<const ShmRegion> peer,
+  ShmRecvEdge(std::shared_ptr<const ShmRegion> own, std::shared_ptr<const ShmRegion> peer, int lane,
               bool write_through)
-      : own_(std::move(own)), peer_(std::move(peer)), write_through_(write_through) {}
+      : own_(std::move(own)),
+        peer_(std::move(peer)),
+        channel_(channel_of(*peer_, lane)),
+        write_through_(write_through) {}
 
   bool try_begin(CollectiveHeader* header) override {
     if (!arrived()) {
       return false;
     }
-    *header = peer_->control().headers[++sequence_ % ShmControl::kHeaders];
+    *header = channel_.headers[++sequence_ % ShmChannel::kHeaders];
     ++consumed_;
     return true;
   }
@@ -88,16 +94,16 @@ class ShmRecvEdge final : public RecvEdge {
     return true;
   }
 
-  void end() override { peer_->control().consumed.post(consumed_); }
+  void end() override { channel_.consumed.post(consumed_); }
 
   void sleep(std::chrono::microseconds limit) override {
     if (!arrived()) {
-      peer_->control().published.sleep_while(consumed_, limit);
+      channel_.published.sleep_while(consumed_, limit);
     }
   }
 
  private:
-  bool arrived() const { return peer_->control().published.value() > consumed_; }
+  bool arrived() const { return channel_.published.value() > consumed_; }
   static void copy(float* to, const float* from, Range range) {
     std::memcpy(to + range.begin, from + range.begin,
                 static_cast<size_t>(range.size()) * sizeof(float));
@@ -105,6 +111,7 @@ class ShmRecvEdge final : public RecvEdge {
 
   std::shared_ptr<const ShmRegion> own_;
   std::shared_ptr<const ShmRegion> peer_;
+  ShmChannel& channel_;
   bool write_through_;
   CpuStream stream_;
   uint64_t sequence_ = 0;
@@ -113,15 +120,15 @@ class ShmRecvEdge final : public RecvEdge {
 
 }  // namespace
 
-std::unique_ptr<SendEdge> make_shm_send_edge(std::shared_ptr<const ShmRegion> own,
+std::unique_ptr<SendEdge> make_shm_send_edge(std::shared_ptr<const ShmRegion> own, int lane,
                                              bool write_through) {
-  return std::make_unique<ShmSendEdge>(std::move(own), write_through);
+  return std::make_unique<ShmSendEdge>(std::move(own), lane, write_through);
 }
 
 std::unique_ptr<RecvEdge> make_shm_recv_edge(std::shared_ptr<const ShmRegion> own,
-                                             std::shared_ptr<const ShmRegion> peer,
+                                             std::shared_ptr<const ShmRegion> peer, int lane,
                                              bool write_through) {
-  return std::make_unique<ShmRecvEdge>(std::move(own), std::move(peer), write_through);
+  return std::make_unique<ShmRecvEdge>(std::move(own), std::move(peer), lane, write_through);
 }
 
 }  // namespace lockstep

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <memory>
 
 #include "core/base/range.h"
 
@@ -79,5 +80,12 @@ class RecvEdge {
   /// For an edge without a descriptor: returns after `limit`, or earlier when something came.
   virtual void sleep(std::chrono::microseconds limit) = 0;
 };
+
+/// A lane of the ring: a rank's edges to both neighbours. Lanes serve one window beside each other.
+struct RingEdges {
+  std::unique_ptr<SendEdge> send;
+  std::unique_ptr<RecvEdge> recv;
+};
+inline constexpr int kMostRingLanes = 8;
 
 }  // namespace lockstep

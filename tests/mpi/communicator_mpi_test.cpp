@@ -39,7 +39,8 @@ struct Member {
 
 /// Runs `body` with a communicator over all ranks; what the group ends with.
 ExitCode run_group(Ring ring, int64_t elements, const std::function<void(Member&)>& body,
-                   milliseconds timeout = milliseconds(60000), std::string* message = nullptr) {
+                   milliseconds timeout = milliseconds(60000), std::string* message = nullptr,
+                   int lanes = 1) {
   const PeerTable peers = gather_peer_table(test_bootstrap());
   ControlPlane control(test_bootstrap(), peers, {});
   try {
@@ -48,6 +49,7 @@ ExitCode run_group(Ring ring, int64_t elements, const std::function<void(Member&
       options.window_elements = elements;
       options.collective_timeout = timeout;
       options.transport = ring == Ring::kSocket ? TransportChoice::kSocket : TransportChoice::kAuto;
+      options.ring_lanes = lanes;
       UnmappableBootstrap unmappable(test_bootstrap());
       Communicator<CpuDevice> comm(ring == Ring::kMixed ? unmappable : test_bootstrap(), peers,
                                    control, options);
@@ -143,7 +145,7 @@ TEST_P(CommunicatorOver, KeepsThousandsOfSmallSumsApart) {
 }
 
 /// Everyone's window after reals, whose sums depend on the order, were summed in this division.
-std::vector<std::string> windows_after(Ring ring, const std::vector<Range>& division) {
+std::vector<std::string> windows_after(Ring ring, int lanes, const std::vector<Range>& division) {
   std::string bytes;
   const auto body = [&](Member& self) {
     for (int64_t i = 0; i < self.window.size(); ++i) {
@@ -157,18 +159,21 @@ std::vector<std::string> windows_after(Ring ring, const std::vector<Range>& divi
     bytes.assign(reinterpret_cast<const char*>(self.window.data()),
                  static_cast<size_t>(self.window.size()) * sizeof(float));
   };
-  EXPECT_EQ(run_group(ring, 10 * kS + 9, body), ExitCode::kDone);
+  EXPECT_EQ(run_group(ring, 60 * kS + 9, body, milliseconds(60000), nullptr, lanes),
+            ExitCode::kDone);
   return test_bootstrap().all_gather(bytes);
 }
 
-TEST(Communicator, GivesTheSameBitsOnEveryRankTransportAndDivision) {
-  const std::vector<Range> whole = {{0, 10 * kS + 9}};
-  const std::vector<Range> divided = {{7 * kS + 1, 10 * kS + 9}, {kS, 7 * kS + 1}, {0, 5}, {5, kS}};
-  const std::string reference = windows_after(Ring::kShm, whole)[0];
+TEST(Communicator, GivesTheSameBitsOnEveryRankTransportDivisionAndLane) {
+  const std::vector<Range> whole = {{0, 60 * kS + 9}};
+  const std::vector<Range> divided = {{7 * kS + 1, 60 * kS + 9}, {kS, 7 * kS + 1}, {0, 5}, {5, kS}};
+  const std::string reference = windows_after(Ring::kShm, 1, whole)[0];
   for (const Ring ring : {Ring::kShm, Ring::kSocket, Ring::kMixed}) {
     for (const std::vector<Range>& division : {whole, divided}) {
-      for (const std::string& window : windows_after(ring, division)) {
-        EXPECT_TRUE(window == reference);
+      for (const int lanes : {1, 3}) {
+        for (const std::string& window : windows_after(ring, lanes, division)) {
+          EXPECT_TRUE(window == reference);
+        }
       }
     }
   }

@@ -48,6 +48,7 @@ struct RingSetup {
   int64_t elements = 0;
   std::chrono::milliseconds timeout{20000};
   std::function<std::unique_ptr<SendEdge>(int rank, std::unique_ptr<SendEdge>)> wrap{};
+  int lanes = 1;
   bool slow_copies = false;  ///< every rank takes its time before it copies what was published
 };
 
@@ -70,10 +71,9 @@ class SlowRecvEdge final : public RecvEdge {
   std::unique_ptr<RecvEdge> edge_;
 };
 
-using Body = std::function<void(int rank, RingExecutor&, CpuView<float> window)>;
-
-/// Runs `body` on every rank of a ring of threads.
-inline void run_ring(const RingSetup& setup, const AbortSource& abort, const Body& body) {
+/// Calls `use` with the options and the links of every rank of a ring of threads.
+inline void connect_threads(const RingSetup& setup,
+                            const std::function<void(const RingOptions&, RingLinks)>& use) {
   run_ranks(setup.world, [&](Bootstrap& bootstrap) {
     const PeerTable peers = gather_peer_table(bootstrap);
     UnmappableBootstrap unmappable(bootstrap);
@@ -81,6 +81,7 @@ inline void run_ring(const RingSetup& setup, const AbortSource& abort, const Bod
     options.window_elements = setup.elements;
     options.transport =
         setup.links == Links::kSocket ? TransportChoice::kSocket : TransportChoice::kAuto;
+    options.ring_lanes = setup.lanes;
     RingLinks links =
         connect_ring(setup.links == Links::kMixed ? unmappable : bootstrap, peers, options);
     const std::array names = {"shm", "socket", "shm+socket"};
@@ -90,14 +91,26 @@ inline void run_ring(const RingSetup& setup, const AbortSource& abort, const Bod
     ring.world_size = bootstrap.world_size();
     ring.timeout = setup.timeout;
     ring.pace = links.pace;
-    if (setup.wrap) {
-      links.send = setup.wrap(ring.rank, std::move(links.send));
+    for (RingEdges& edges : links.lanes) {
+      if (setup.wrap) {
+        edges.send = setup.wrap(ring.rank, std::move(edges.send));
+      }
+      if (setup.slow_copies) {
+        edges.recv = std::make_unique<SlowRecvEdge>(std::move(edges.recv));
+      }
     }
-    if (setup.slow_copies) {
-      links.recv = std::make_unique<SlowRecvEdge>(std::move(links.recv));
-    }
-    RingExecutor executor(ring, std::move(links.send), std::move(links.recv), abort);
-    body(ring.rank, executor, links.window);
+    use(ring, std::move(links));
+  });
+}
+
+using Body = std::function<void(int rank, RingExecutor&, CpuView<float> window)>;
+
+/// Runs `body` on every rank of a ring of threads.
+inline void run_ring(const RingSetup& setup, const AbortSource& abort, const Body& body) {
+  connect_threads(setup, [&](const RingOptions& options, RingLinks links) {
+    RingEdges& edges = links.lanes.front();
+    RingExecutor executor(options, std::move(edges.send), std::move(edges.recv), abort);
+    body(options.rank, executor, links.window);
   });
 }
 

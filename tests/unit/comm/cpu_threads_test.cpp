@@ -1,4 +1,4 @@
-#include "trainer/cpu_threads.h"
+#include "comm/cpu_threads.h"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "trainer/cpu_threads.h"
+#include "comm/cpu_threads.h"
 
 #include <sched.h>
 
@@ -30,13 +30,13 @@ int threads_of(const std::vector<CpuSet>& ranks, int rank) {
   return static_cast<int>(std::max<std::ptrdiff_t>(1, cpus / sharing));
 }
 
-int default_threads(const Group& group) {
-  const std::vector<std::string> masks = group.bootstrap.all_gather(allowed_cpus());
+int default_threads(Bootstrap& bootstrap, const PeerTable& peers) {
+  const std::vector<std::string> masks = bootstrap.all_gather(allowed_cpus());
   std::vector<CpuSet> ranks;
-  for (const PeerInfo& peer : group.peers) {
+  for (const PeerInfo& peer : peers) {
     ranks.push_back({peer.host_id, masks[static_cast<size_t>(peer.rank)]});
   }
-  return threads_of(ranks, group.rank());
+  return threads_of(ranks, bootstrap.rank());
 }
 
 }  // namespace lockstep

@@ -3,7 +3,8 @@
 #include <string>
 #include <vector>
 
-#include "trainer/group.h"
+#include "comm/bootstrap.h"
+#include "comm/peer_table.h"
 
 namespace lockstep {
 
@@ -21,6 +22,6 @@ struct CpuSet {
 int threads_of(const std::vector<CpuSet>& ranks, int rank);
 
 /// `threads_of` this rank, from every rank's affinity mask. Collective.
-int default_threads(const Group& group);
+int default_threads(Bootstrap& bootstrap, const PeerTable& peers);
 
 }  // namespace lockstep

@@ -1,0 +1,132 @@
+#include "comm/ring_lanes.h"
+
+#include <algorithm>
+#include <exception>
+#include <optional>
+#include <thread>
+#include <utility>
+
+namespace lockstep {
+namespace {
+
+// A smaller part is summed sooner than another thread is awake.
+constexpr int64_t kLeastElements = int64_t{1} << 18;
+
+}  // namespace
+
+std::vector<Range> divide_among_lanes(Range range, int lanes, int64_t unit) {
+  const int64_t parts = std::clamp<int64_t>(range.size() / kLeastElements, 1, lanes);
+  std::vector<Range> ranges;
+  int64_t begin = range.begin;
+  for (int64_t part = 1; part < parts; ++part) {
+    const int64_t end = (range.begin + range.size() * part / parts) / unit * unit;
+    if (end > begin) {
+      ranges.push_back({begin, end});
+      begin = end;
+    }
+  }
+  ranges.push_back({begin, range.end});
+  return ranges;
+}
+
+struct RingLanes::Lane {
+  Lane(const RingOptions& options, RingEdges edges, const AbortSource& abort)
+      : ring(options, std::move(edges.send), std::move(edges.recv), abort) {}
+
+  void run(Range range, int bucket) noexcept {
+    try {
+      ring.run(range, bucket);
+    } catch (...) {
+      failure = std::current_exception();
+    }
+  }
+
+  RingExecutor ring;
+  std::optional<Range> part;  ///< to be summed by the thread
+  std::exception_ptr failure;
+  std::thread thread;  ///< of all but the first
+};
+
+RingLanes::RingLanes(const RingOptions& options, std::vector<RingEdges> edges,
+                     const AbortSource& abort)
+    : unit_(options.world_size * options.pace.segment_elements) {
+  for (RingEdges& of_lane : edges) {
+    Lane& lane = lanes_.emplace_back(options, std::move(of_lane), abort);
+    if (lanes_.size() > 1) {
+      lane.thread = std::thread([this, &lane] { serve(lane); });
+    }
+  }
+}
+
+RingLanes::~RingLanes() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  start_.notify_all();
+  for (Lane& lane : lanes_) {
+    if (lane.thread.joinable()) {
+      lane.thread.join();
+    }
+  }
+}
+
+void RingLanes::run(Range range, int bucket) {
+  if (lanes_.size() == 1) {
+    lanes_.front().ring.run(range, bucket);
+    return;
+  }
+  const std::vector<Range> parts =
+      divide_among_lanes(range, static_cast<int>(lanes_.size()), unit_);
+  if (parts.size() > 1) {
+    {
+      const std::lock_guard lock(mutex_);
+      for (size_t i = 1; i < parts.size(); ++i) {
+        lanes_[i].part = parts[i];
+      }
+      bucket_ = bucket;
+      running_ = parts.size() - 1;
+    }
+    start_.notify_all();
+  }
+  lanes_[0].run(parts[0], bucket);
+  std::unique_lock lock(mutex_);
+  done_.wait(lock, [this] { return running_ == 0; });
+  for (const Lane& lane : lanes_) {
+    if (lane.failure) {
+      std::rethrow_exception(lane.failure);
+    }
+  }
+}
+
+void RingLanes::serve(Lane& lane) {
+  std::unique_lock lock(mutex_);
+  while (true) {
+    start_.wait(lock, [&] { return stopping_ || lane.part; });
+    if (stopping_) {
+      return;
+    }
+    const Range part = *std::exchange(lane.part, std::nullopt);
+    const int bucket = bucket_;
+    lock.unlock();
+    lane.run(part, bucket);
+    lock.lock();
+    if (--running_ == 0) {
+      done_.notify_one();
+    }
+  }
+}
+
+void RingLanes::drain() {
+  for (Lane& lane : lanes_) {
+    lane.ring.drain();
+  }
+}
+
+void RingLanes::set_spin(std::chrono::microseconds spin) {
+  for (Lane& lane : lanes_) {
+    lane.ring.set_spin(spin);
+  }
+}
+
+}  // namespace lockstep
