@@ -2,7 +2,6 @@
 
 #include <cuda_runtime_api.h>
 
-#include <algorithm>
 #include <memory>
 
 #include "comm/cuda/peer_kernels.h"
@@ -15,7 +14,8 @@ namespace {
 /// Where the parts of each rank's PeerMemory begin, in bytes.
 struct Layout {
   Layout(int ranks, int64_t window_elements)
-      : slots(aligned(sizeof(PeerWords))),
+      : counts(aligned(sizeof(PeerWords))),
+        slots(counts + aligned(sizeof(PeerCounts))),
         window(slots + slot_bytes(ranks)),
         // Whole packs: the last one is read whole.
         end(window + aligned(window_elements * static_cast<int64_t>(sizeof(float)))) {}
@@ -26,35 +26,11 @@ struct Layout {
     return int64_t{kMostPeerBlocks} * kPeerWarps * (ranks - 1) * kMessageSlots * kMessageBytes;
   }
 
+  int64_t counts;
   int64_t slots;
   int64_t window;
   int64_t end;
 };
-
-/// As before the first sum.
-std::unique_ptr<PeerWords> first_words() {
-  auto words = std::make_unique<PeerWords>();
-  const auto fill = [](auto& counts) {
-    std::fill(std::begin(counts), std::end(counts), kFirstCount);
-  };
-  for (BlockFlags& block : words->blocks) {
-    fill(block.entered);
-    fill(block.left);
-    block.count = kFirstCount;
-  }
-  for (auto& block : words->channels) {
-    for (ChannelCounts& warp : block) {
-      fill(warp.sent);
-      fill(warp.received);
-      fill(warp.taken);
-    }
-  }
-  for (auto& headers : words->headers) {
-    fill(headers);
-  }
-  words->sums = kFirstCount;
-  return words;
-}
 
 }  // namespace
 
@@ -68,6 +44,7 @@ PeerAllReduce::PeerAllReduce(Bootstrap& bootstrap, const PeerTable& peers, int64
   everyone_.ranks = ranks;
   everyone_.rank = bootstrap.rank();
   everyone_.limit = limit;
+  everyone_.counts = reinterpret_cast<PeerCounts*>(memory_.of(everyone_.rank) + layout.counts);
   for (int rank = 0; rank < ranks; ++rank) {
     std::byte* memory = memory_.of(rank);
     everyone_.words[rank] = reinterpret_cast<PeerWords*>(memory);
@@ -75,8 +52,10 @@ PeerAllReduce::PeerAllReduce(Bootstrap& bootstrap, const PeerTable& peers, int64
     everyone_.windows[rank] = reinterpret_cast<float*>(memory + layout.window);
   }
   CudaStream stream;
-  const std::unique_ptr<PeerWords> words = first_words();
+  const std::unique_ptr<PeerWords> words = first_peer_words();
+  const PeerCounts counts = first_peer_counts();
   copy_bytes_from_host(stream, everyone_.words[everyone_.rank], words.get(), sizeof(PeerWords));
+  copy_bytes_from_host(stream, everyone_.counts, &counts, sizeof(PeerCounts));
   static_assert(kNoData == 0xffffffffU, "every byte is the same");
   check_cuda(cudaMemsetAsync(everyone_.slots[everyone_.rank], 0xff,
                              static_cast<size_t>(Layout::slot_bytes(ranks)), stream.handle()),

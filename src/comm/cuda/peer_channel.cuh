@@ -25,7 +25,7 @@ class WarpChannels {
         record_(record),
         own_(&sum.words[sum.rank]->channels[blockIdx.x][threadIdx.x / 32]),
         lane_(static_cast<int>(threadIdx.x % 32)) {
-    ended_ = sum.words[sum.rank]->ended != 0;
+    ended_ = sum.counts->ended != 0;
     if (lane_ < sum.ranks && lane_ != sum.rank) {
       sent_ = own_->sent[lane_];
       received_ = own_->received[lane_];

@@ -14,12 +14,12 @@ constexpr int kPacks = 4;  // of a thread at a time
 // share: the packs that this rank sums. kRanks: as sum.ranks; 0: any. A sum of two has one order.
 template <int kRanks>
 __global__ void __launch_bounds__(kPeerThreads, 1) pull_kernel(PeerSum sum, Range share) {
-  BlockFlags& own = sum.words[sum.rank]->blocks[blockIdx.x];
-  const uint32_t count = own.count + 1;
+  uint32_t& meetings = sum.counts->meetings[blockIdx.x];
+  const uint32_t count = meetings + 1;
   SumRecord record(sum);
   record.begin();
   record.compare();
-  if (sum.words[sum.rank]->ended != 0 || !meet(sum, &BlockFlags::entered, count)) {
+  if (sum.counts->ended != 0 || !meet(sum, &BlockFlags::entered, count)) {
     return;
   }
   const int ranks = kRanks == 0 ? sum.ranks : kRanks;
@@ -58,7 +58,7 @@ __global__ void __launch_bounds__(kPeerThreads, 1) pull_kernel(PeerSum sum, Rang
   __syncthreads();
   if (meet(sum, &BlockFlags::left, count)) {
     if (threadIdx.x == 0) {
-      own.count = count;
+      meetings = count;
     }
     record.end();
   }

@@ -48,8 +48,8 @@ __device__ bool exchange(const PeerSum& sum, SumRecord& record, WarpChannels& ch
 
 template <int kRanks>
 __global__ void __launch_bounds__(kPeerThreads, 1) push_kernel(PeerSum sum) {
-  BlockFlags& flags = sum.words[sum.rank]->blocks[blockIdx.x];
-  const uint32_t count = flags.count + 1;
+  uint32_t& meetings = sum.counts->meetings[blockIdx.x];
+  const uint32_t count = meetings + 1;
   SumRecord record(sum);
   record.begin();
   WarpChannels channels(sum, record);
@@ -68,7 +68,7 @@ __global__ void __launch_bounds__(kPeerThreads, 1) push_kernel(PeerSum sum) {
   // Until everyone has stored what it has added.
   if (meet(sum, &BlockFlags::left, count)) {
     if (threadIdx.x == 0) {
-      flags.count = count;
+      meetings = count;
     }
     record.end();
   }

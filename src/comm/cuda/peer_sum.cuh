@@ -57,7 +57,7 @@ __device__ inline int adding_rank(int64_t pack, int step, int ranks) {
 
 /// After a wait that was ended: what this rank enqueues from here on is no sum.
 __device__ inline void give_up(const PeerSum& sum) {
-  sum.words[sum.rank]->ended = 1;
+  sum.counts->ended = 1;
 }
 
 /// One block's flags of a kind, at all ranks.
@@ -144,8 +144,10 @@ class SumRecord {
 
  private:
   __device__ bool is_peer() const { return lane_ < sum_.ranks && lane_ != sum_.rank; }
-  __device__ PeerWords& own() const { return *sum_.words[sum_.rank]; }
-  __device__ const uint64_t* theirs(int peer) const { return &own().headers[count_ % 2][peer]; }
+  __device__ PeerCounts& own() const { return *sum_.counts; }
+  __device__ const uint64_t* theirs(int peer) const {
+    return &sum_.words[sum_.rank]->headers[count_ % 2][peer];
+  }
   __device__ volatile CollectiveWords* words() const { return sum_.limit.words; }
 
   /// The count in the lower half, as wait_for takes it, and what is summed in the upper.

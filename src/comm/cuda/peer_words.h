@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 
 #include "comm/cuda/collective_words.h"
 #include "comm/cuda/peer_plan.h"
@@ -19,7 +20,6 @@ inline constexpr uint32_t kFirstCount = 0U - 8U;
 struct alignas(128) BlockFlags {
   uint32_t entered[kMostPeerRanks];  ///< raised by the peers: their window is ready
   uint32_t left[kMostPeerRanks];     ///< raised by the peers: they are done with this rank's window
-  uint32_t count;                    ///< own: sums that this block has done
 };
 
 /// The state of one warp's channels (peer_channel.cuh).
@@ -36,23 +36,33 @@ inline constexpr int kMessageSlots = 4;  ///< of each channel, in the receiver's
 /// which senders write another one.
 inline constexpr uint32_t kNoData = 0xffffffffU;
 
-/// The begin of each rank's PeerMemory; its slots and window follow.
+/// What the ranks tell each other: each rank's, in memory that all of them reach.
 struct PeerWords {
   BlockFlags blocks[kMostPeerBlocks];
   ChannelCounts channels[kMostPeerBlocks][kPeerWarps];
   /// By the peers, in turn: which sum they are at, and of what.
   uint64_t headers[2][kMostPeerRanks];
-  uint32_t sums;      ///< own: done so far
-  uint32_t ended;     ///< own: not 0 once a wait was ended: no sum is told of any more
-  uint64_t start_ns;  ///< own: of the sum under way
-  uint64_t busy_ns;   ///< own: as CollectiveWords, which shows it to the host
 };
+
+/// What a rank keeps from one sum to the next, in its own GPU's memory.
+struct PeerCounts {
+  uint32_t meetings[kMostPeerBlocks];  ///< of each block with those of the same number elsewhere
+  uint32_t sums;                       ///< done so far
+  uint32_t ended;                      ///< not 0 once a wait was ended: no sum is told of any more
+  uint64_t start_ns;                   ///< of the sum under way
+  uint64_t busy_ns;                    ///< as CollectiveWords, which shows it to the host
+};
+
+/// As before the first sum.
+std::unique_ptr<PeerWords> first_peer_words();
+PeerCounts first_peer_counts();
 
 /// What a kernel of a sum knows, by value.
 struct PeerSum {
   PeerWords* words[kMostPeerRanks];  ///< by rank, where this process sees them
   float* slots[kMostPeerRanks];      ///< by rank: of the channels to it
   float* windows[kMostPeerRanks];    ///< by rank
+  PeerCounts* counts;                ///< this rank's
   int ranks;
   int rank;
   Range range;  ///< of the window; not empty
