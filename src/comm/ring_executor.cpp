@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "core/base/pause_core.h"
+
 namespace lockstep {
 namespace {
 
@@ -15,12 +17,6 @@ constexpr std::chrono::microseconds kSleep{5000};
 constexpr std::chrono::microseconds kSleepWhileSending{100};
 // sched_yield calls between spinning and sleeping: on a busy machine the peer gets this core.
 constexpr int kYields = 4;
-
-void pause_core() {
-#if defined(__x86_64__)
-  __builtin_ia32_pause();
-#endif
-}
 
 }  // namespace
 

@@ -2,15 +2,28 @@
 
 #include <algorithm>
 #include <exception>
-#include <optional>
 #include <thread>
 #include <utility>
+
+#include "core/base/clock.h"
+#include "core/base/pause_core.h"
 
 namespace lockstep {
 namespace {
 
 // A smaller part is summed sooner than another thread is awake.
 constexpr int64_t kLeastElements = int64_t{1} << 18;
+
+// A thread that has to wait looks again and again for this long before it sleeps: the next piece of
+// a sum comes sooner than a sleeping thread wakes.
+constexpr std::chrono::microseconds kSpin{200};
+
+template <class Done>
+void spin_until(Done done) {
+  for (const Clock::time_point start = Clock::now(); !done() && Clock::now() - start < kSpin;) {
+    pause_core();
+  }
+}
 
 }  // namespace
 
@@ -42,7 +55,8 @@ struct RingLanes::Lane {
   }
 
   RingExecutor ring;
-  std::optional<Range> part;  ///< to be summed by the thread
+  Range part;
+  std::atomic<bool> called{false};  ///< the thread is to sum the part
   std::exception_ptr failure;
   std::thread thread;  ///< of all but the first
 };
@@ -83,6 +97,7 @@ void RingLanes::run(Range range, int bucket) {
       const std::lock_guard lock(mutex_);
       for (size_t i = 1; i < parts.size(); ++i) {
         lanes_[i].part = parts[i];
+        lanes_[i].called = true;
       }
       bucket_ = bucket;
       running_ = parts.size() - 1;
@@ -90,6 +105,7 @@ void RingLanes::run(Range range, int bucket) {
     start_.notify_all();
   }
   lanes_[0].run(parts[0], bucket);
+  spin_until([this] { return running_ == 0; });
   std::unique_lock lock(mutex_);
   done_.wait(lock, [this] { return running_ == 0; });
   for (const Lane& lane : lanes_) {
@@ -100,13 +116,15 @@ void RingLanes::run(Range range, int bucket) {
 }
 
 void RingLanes::serve(Lane& lane) {
-  std::unique_lock lock(mutex_);
   while (true) {
-    start_.wait(lock, [&] { return stopping_ || lane.part; });
+    spin_until([&] { return lane.called.load(); });
+    std::unique_lock lock(mutex_);
+    start_.wait(lock, [&] { return stopping_ || lane.called; });
     if (stopping_) {
       return;
     }
-    const Range part = *std::exchange(lane.part, std::nullopt);
+    lane.called = false;
+    const Range part = lane.part;
     const int bucket = bucket_;
     lock.unlock();
     lane.run(part, bucket);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
@@ -45,7 +46,7 @@ class RingLanes {
   std::condition_variable start_;
   std::condition_variable done_;
   int bucket_ = -1;
-  size_t running_ = 0;  ///< lanes with a thread that have a part to sum
+  std::atomic<size_t> running_{0};  ///< lanes with a thread that have a part to sum
   bool stopping_ = false;
 };
 
