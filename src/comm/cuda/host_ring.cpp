@@ -1,25 +1,51 @@
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
 #include <exception>
 #include <map>
 #include <mutex>
+#include <string>
 #include <utility>
-#include <vector>
 
+#include "comm/cpu_threads.h"
 #include "comm/cuda/gpu_transport.h"
-#include "core/device/cuda_branch.h"
+#include "comm/transport.h"
 #include "core/device/cuda_error.h"
 
 namespace lockstep {
 namespace {
 
+// Long beside the step from piece to piece, short beside a large sum, of which the first piece's
+// way to the host and the last one's way back overlap with nothing. 4 and 16 MiB were slower.
+constexpr int64_t kPieceElements = 2 << 20;
+// Six and eight were no faster between two H200 on one host.
+constexpr int kMostLanes = 4;
+
+/// As many lanes as every rank has CPUs for, two each: one runs the lane, and the kernel takes as
+/// much for sockets. Collective.
+int common_lanes(Bootstrap& bootstrap, const PeerTable& peers) {
+  int lanes = kMostLanes;
+  const std::string mine = std::to_string(default_threads(bootstrap, peers) / 2);
+  for (const std::string& theirs : bootstrap.all_gather(mine)) {
+    lanes = std::min(lanes, std::stoi(theirs));
+  }
+  return std::max(lanes, 1);
+}
+
+CommunicatorOptions with_lanes(CommunicatorOptions options, int lanes) {
+  options.ring_lanes = lanes;
+  return options;
+}
+
+/// Ranges go to the host, through the ring of the CPU and back in pieces: while one is summed, the
+/// next is on its way to the host and the one before on its way back.
 class HostRing final : public GpuTransport {
  public:
   HostRing(Bootstrap& bootstrap, const PeerTable& peers, ControlPlane& control,
            const CommunicatorOptions& options)
       : control_(control),
         window_(options.window_elements),
-        host_(bootstrap, peers, control, options) {
+        host_(bootstrap, peers, control, with_lanes(options, common_lanes(bootstrap, peers))) {
     const CpuView<float> staging = host_.window();
     check_cuda(cudaHostRegister(staging.data(), sizeof(float) * static_cast<size_t>(staging.size()),
                                 cudaHostRegisterDefault),
@@ -37,33 +63,19 @@ class HostRing final : public GpuTransport {
   CudaView<float> window() override { return window_.view(); }
 
   void all_reduce(CudaStream& stream, Range range, int bucket, SumLoad /*load*/) override {
-    CudaStream& copies = copies_.fork(stream);
-    copy_to_host(copies, host_.window().subview(range).data(),
-                 CudaView<const float>(window_.view().subview(range)));
-    copies.call_host(
-        [](void* argument) {
-          const auto& start = *static_cast<Start*>(argument);
-          HostRing& ring = *start.ring;
-          ring.guarded(
-              [&] { ring.host_.all_reduce(ring.host_stream_, start.range, start.bucket); });
-        },
-        start_of(range, bucket));
-    unfinished_.push_back(range);
+    follow(to_host_, stream);
+    for (Range piece{range.begin, range.begin}; piece.end < range.end; piece.begin = piece.end) {
+      piece.end = std::min(range.end, piece.begin + kPieceElements);
+      float* const staging = host_.window().subview(piece).data();
+      copy_to_host(to_host_, staging, CudaView<const float>(window_.view().subview(piece)));
+      follow(sums_, to_host_);
+      sums_.call_host(sum_piece, sum_of(piece, bucket));
+      follow(from_host_, sums_);
+      copy_from_host(from_host_, window_.view().subview(piece), staging);
+    }
   }
 
-  void finish(CudaStream& stream) override {
-    copies_.join(stream);
-    stream.call_host(
-        [](void* argument) {
-          HostRing& ring = *static_cast<HostRing*>(argument);
-          ring.guarded([&] { ring.host_.finish(ring.host_stream_); });
-        },
-        this);
-    for (const Range range : unfinished_) {
-      copy_from_host(stream, window_.view().subview(range), host_.window().subview(range).data());
-    }
-    unfinished_.clear();
-  }
+  void finish(CudaStream& stream) override { follow(stream, from_host_); }
 
   void throw_if_failed() override {
     control_.throw_if_aborted();
@@ -77,46 +89,56 @@ class HostRing final : public GpuTransport {
   std::string name() const override { return "host:" + host_.transport_name(); }
 
  private:
-  /// What a call of the host has to know when the stream gets there; graphs hold its address.
-  struct Start {
+  /// What the call of the host for a piece has to know; graphs hold its address.
+  struct Sum {
     HostRing* ring;
-    Range range;
+    Range piece;
     int bucket;
   };
 
-  Start* start_of(Range range, int bucket) {
-    auto& start = starts_[{{range.begin, range.end}, bucket}];
-    if (!start) {
-      start = std::make_unique<Start>(Start{this, range, bucket});
+  Sum* sum_of(Range piece, int bucket) {
+    auto& sum = sums_called_[{{piece.begin, piece.end}, bucket}];
+    if (!sum) {
+      sum = std::make_unique<Sum>(Sum{this, piece, bucket});
     }
-    return start.get();
+    return sum.get();
   }
 
-  /// Runs a part of a collective on a thread of the driver, which no exception may reach. After a
-  /// failure the rest of the run's sums are left out.
-  template <class Work>
-  void guarded(const Work& work) noexcept {
+  /// Runs on a thread of the driver, which no exception may reach. After a failure the rest of the
+  /// run's sums are left out.
+  static void sum_piece(void* argument) {
+    const auto& sum = *static_cast<Sum*>(argument);
+    HostRing& ring = *sum.ring;
     {
-      const std::lock_guard lock(mutex_);
-      if (failure_) {
+      const std::lock_guard lock(ring.mutex_);
+      if (ring.failure_) {
         return;
       }
     }
     try {
-      work();
+      ring.host_.all_reduce(ring.host_stream_, sum.piece, sum.bucket);
+      ring.host_.finish(ring.host_stream_);
     } catch (...) {
-      const std::lock_guard lock(mutex_);
-      failure_ = std::current_exception();
+      const std::lock_guard lock(ring.mutex_);
+      ring.failure_ = std::current_exception();
     }
+  }
+
+  /// What comes next on `stream` comes after everything on `first` so far.
+  void follow(CudaStream& stream, CudaStream& first) {
+    passed_.record(first);
+    stream.wait(passed_);
   }
 
   ControlPlane& control_;
   CudaBuffer<float> window_;
   Communicator<CpuDevice> host_;
   CpuStream host_stream_;
-  Branch<CudaDevice> copies_;      ///< to the host
-  std::vector<Range> unfinished_;  ///< enqueued since the last finish()
-  std::map<std::pair<std::pair<int64_t, int64_t>, int>, std::unique_ptr<Start>> starts_;
+  CudaStream to_host_;
+  CudaStream sums_;  ///< calls of the host
+  CudaStream from_host_;
+  CudaEvent passed_;
+  std::map<std::pair<std::pair<int64_t, int64_t>, int>, std::unique_ptr<Sum>> sums_called_;
   std::mutex mutex_;
   std::exception_ptr failure_;
 };
