@@ -90,7 +90,7 @@ class Sums {
       peer_->force(plan_of(range.size() * static_cast<int64_t>(sizeof(float))));
       peer_->all_reduce(stream, range, 0);
     } else {
-      communicator_->all_reduce(stream, range, 0);
+      communicator_->all_reduce(stream, range, 0, load_);
       communicator_->finish(stream);
     }
   }

@@ -90,7 +90,7 @@ void declare_ours(CommandLine& cli, Words& words, AllReduceOptions& options) {
   cli.option("--algorithm", &options.algorithm, "How GPUs sum over peer access")
       .one_of(kPeerAlgorithmWords);
   cli.flag("--beside", &options.beside,
-           "Over peer access: as beside backward in the trainer, on few multiprocessors");
+           "Peer access and staged: as beside backward in the trainer, on few multiprocessors");
   cli.option("--baseline", &words.baseline,
              "In place, in turn with ours: MPI_Allreduce for the CPU, NCCL for GPUs")
       .one_of({"none", "mpi", "nccl"});
@@ -130,9 +130,13 @@ void check(const AllReduceOptions& options) {
                         options.beside || options.table.graph_launches > 0)) {
     throw UsageError("--baseline nccl, --algorithm, --beside and -G are for --device cuda");
   }
-  if ((options.algorithm != "auto" || options.beside) &&
-      options.transport != TransportChoice::kAuto && options.transport != TransportChoice::kPeer) {
-    throw UsageError("--algorithm and --beside are for --transport peer");
+  if (options.algorithm != "auto" && options.transport != TransportChoice::kAuto &&
+      options.transport != TransportChoice::kPeer) {
+    throw UsageError("--algorithm is for --transport peer");
+  }
+  if (options.beside && options.transport != TransportChoice::kAuto &&
+      !serves_gpus_only(options.transport)) {
+    throw UsageError("--beside is for --transport peer or staged");
   }
   if (options.baseline == Baseline::kMpi &&
       options.table.max_bytes / static_cast<int64_t>(sizeof(float)) > INT_MAX) {

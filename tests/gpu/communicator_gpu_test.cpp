@@ -123,17 +123,19 @@ TEST(GpuCommunicator, SumsRangesOfEverySizeExactly) {
   over_all([&](const std::string& transport) {
     const auto body = [&](Member& self) {
       int round = 0;
-      for (const Range range : ranges) {
-        fill(self, ++round);
-        self.comm.all_reduce(self.stream, range, 4);
-        self.comm.finish(self.stream);
-        self.download();
-        self.comm.take_times();
-        expect_sums(self, range, round);
-        for (int64_t i = 0; i < static_cast<int64_t>(self.host.size()); ++i) {
-          if (i < range.begin || i >= range.end) {
-            ASSERT_EQ(self.host[static_cast<size_t>(i)], integer_at(self.rank, i + round))
-                << "element " << i;
+      for (const SumLoad load : {SumLoad::kBeside, SumLoad::kAlone}) {
+        for (const Range range : ranges) {
+          fill(self, ++round);
+          self.comm.all_reduce(self.stream, range, 4, load);
+          self.comm.finish(self.stream);
+          self.download();
+          self.comm.take_times();
+          expect_sums(self, range, round);
+          for (int64_t i = 0; i < static_cast<int64_t>(self.host.size()); ++i) {
+            if (i < range.begin || i >= range.end) {
+              ASSERT_EQ(self.host[static_cast<size_t>(i)], integer_at(self.rank, i + round))
+                  << "element " << i;
+            }
           }
         }
       }
@@ -143,8 +145,12 @@ TEST(GpuCommunicator, SumsRangesOfEverySizeExactly) {
 }
 
 TEST(GpuCommunicator, SumsAgainEachTimeThatAGraphIsLaunched) {
-  const int64_t size = 70 * kS + 3;
-  const std::vector<Range> buckets = {{65 * kS, size}, {kS + 5, 65 * kS}, {0, kS + 5}};
+  const int64_t size = 200 * kS + 3;
+  const std::vector<Range> buckets = {{140 * kS, size},
+                                      {139 * kS, 140 * kS},
+                                      {80 * kS + 5, 139 * kS},
+                                      {kS + 5, 80 * kS + 5},
+                                      {0, kS + 5}};
   over_all([&](const std::string& transport) {
     const auto body = [&](Member& self) {
       const auto sums = [&] {

@@ -17,7 +17,7 @@ ALLOWED = {
     "core/optim": {"core/base", "core/device", "kernels", "core/model"},
     "core/data": {"core/base"},
     "core/checkpoint": {"core/base", "core/model"},
-    "comm": {"core/base", "core/device", "kernels/reduce.h"},
+    "comm": {"core/base", "core/device", "kernels/reduce.h", "kernels/cuda/ops.h"},
     "trainer": {"core", "kernels", "comm"},
 }
 

@@ -27,6 +27,13 @@ __device__ inline Pack load_shared_pack(const float* from) {
   return pack;
 }
 
+/// And memory that another GPU reads in the course of the kernel: not only when it ends.
+__device__ inline void store_shared_pack(float* to, const Pack& pack) {
+  asm volatile("st.relaxed.sys.global.v4.f32 [%0], {%1, %2, %3, %4};" ::"l"(to), "f"(pack.x),
+               "f"(pack.y), "f"(pack.z), "f"(pack.w)
+               : "memory");
+}
+
 __device__ inline Pack sum_of(const Pack& a, const Pack& b) {
   return make_float4(a.x + b.x, a.y + b.y, a.z + b.z, a.w + b.w);
 }

@@ -1,40 +1,24 @@
 #pragma once
 
-#include <cstdint>
+#include "comm/cuda/peer_words.h"
+#include "comm/cuda/staged_region.h"
 
-#include "comm/cuda/collective_words.h"
-#include "core/base/range.h"
-#include "core/device/cuda_device.h"
+struct CUstream_st;
 
 namespace lockstep {
 
-/// What copy engines cannot do of a sum through host memory, in stream order. Counts lie in GPU
-/// memory and are raised by the kernels, so that a graph may be launched again and again; flags lie
-/// in memory that both GPUs address.
+// What two ranks run to sum through memory of the host. The words of a PeerSum lie there; of its
+// windows this rank's alone is used.
 
-/// What a rank has posted so far: how often, in the lower half, and a digest of what about.
-using Posted = uint64_t;
+/// The whole sum by one kernel. `own` and `other`: the mailboxes of this rank and of the other one.
+void launch_exchange(CUstream_st* stream, const PeerSum& sum, Mailbox* own, const Mailbox* other);
 
-/// What a post is about, in short.
-inline uint32_t subject(Range piece, int bucket) {
-  const auto place = static_cast<uint32_t>(piece.begin * 31 + piece.end);
-  return place * 31 + static_cast<uint32_t>(bucket);
-}
-
-/// What was enqueued so far is done: takes it up into `posted`, as a post about `subject`, and
-/// shows it by `flag`.
-void enqueue_post(CudaStream& stream, Posted* posted, Posted* flag, uint32_t subject);
-
-/// Waits until the other rank has posted one time more: raises `count`, and waits for `flag` to
-/// reach it. `rank` and `bucket` say whom it is for.
-void enqueue_await(CudaStream& stream, uint32_t* count, const Posted* flag, const WaitLimit& limit,
-                   int rank, int bucket);
-
-/// Ends the run unless `rank`, of which nothing more is to come, has posted what this one has.
-void enqueue_compare(CudaStream& stream, const Posted* posted, const Posted* flag,
-                     CollectiveWords* words, int rank, int bucket);
-
-/// sum[i] += part[i].
-void enqueue_add(CudaStream& stream, CudaView<float> sum, CudaView<const float> part);
+/// A sum by copy engines begins: tells the other rank which one, and waits until that has come to
+/// the same one.
+void launch_open(CUstream_st* stream, const PeerSum& sum);
+/// Within it: tells the other rank that this one has come to its next piece, and waits for that.
+void launch_meet(CUstream_st* stream, const PeerSum& sum);
+/// It ends.
+void launch_close(CUstream_st* stream, const PeerSum& sum);
 
 }  // namespace lockstep
