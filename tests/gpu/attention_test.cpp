@@ -291,6 +291,26 @@ TEST_F(GpuAttentionOps, SurviveHugeScores) {
   }
 }
 
+// What a GPU's arithmetic makes of an invalid operation, in one query: rounding keeps it.
+TEST_F(GpuAttentionOps, KeepWhatIsNotANumber) {
+  const AttentionShape shape = {1, 100, 1, 64};
+  constexpr int64_t kQuery = 40;
+  std::vector<float> qkv = normal_values(qkv_size(shape), 1);
+  qkv[kQuery * 3 * 64 + 5] = std::bit_cast<float>(0x7FFFFFFFU);
+  const std::vector<float> dout = normal_values(qkv_size(shape) / 3, 2);
+  CudaStream stream;
+  for (const AttentionKind kind : kKinds) {
+    SCOPED_TRACE(name_of(kind));
+    const Forward forward = run_forward(stream, kind, shape, qkv);
+    const auto dqkv = run_backward(stream, kind, shape, dout, qkv, forward);
+    for (int64_t at = 0; at < shape.time * 64; ++at) {
+      const bool reached = at / 64 == kQuery;
+      EXPECT_EQ(std::isnan(forward.out[static_cast<size_t>(at)]), reached) << at;
+      EXPECT_EQ(std::isnan(dqkv[static_cast<size_t>(at / 64 * 3 * 64 + at % 64)]), reached) << at;
+    }
+  }
+}
+
 TEST_F(GpuAttentionOps, FollowTheStreamsPrecision) {
   const AttentionShape shape = {1, 70, 2, 64};
   const std::vector<float> qkv = normal_values(qkv_size(shape), 1);
