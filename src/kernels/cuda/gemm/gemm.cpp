@@ -1,8 +1,7 @@
-// gemm on the GPU: checks, the plan, and the kernels it names.
+// gemm on the GPU: the plan, and the kernels it names.
 
 #include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <optional>
 
 #include "core/base/error.h"
@@ -11,7 +10,7 @@
 #include "kernels/cuda/column_partials.h"
 #include "kernels/cuda/gemm/features.h"
 #include "kernels/cuda/gemm/launch.h"
-#include "kernels/cuda/gemm/majors.h"
+#include "kernels/cuda/gemm/problem.h"
 #include "kernels/cuda/gemm/transposed_copy.h"
 #include "kernels/cuda/gemm/weight_gradient.h"
 #include "kernels/cuda/ops.h"
@@ -20,62 +19,6 @@ namespace lockstep {
 namespace {
 
 using namespace cuda;
-
-void check(const Gemm<CudaDevice>& problem) {
-  // A tile beyond the edge still counts.
-  constexpr int64_t largest = std::numeric_limits<int>::max() / 2;
-  const int64_t m = problem.m;
-  const int64_t n = problem.n;
-  const int64_t k = problem.k;
-  LOCKSTEP_CHECK(m >= 0 && n >= 0 && k >= 0 && m <= largest && n <= largest && k <= largest,
-                 "a product of m={}, n={}, k={}", m, n, k);
-  LOCKSTEP_CHECK(
-      problem.a.size() >= m * k && problem.b.size() >= k * n && problem.c.size() >= m * n,
-      "a has {}, b {} and c {} elements; m={}, n={}, k={}", problem.a.size(), problem.b.size(),
-      problem.c.size(), m, n, k);
-  LOCKSTEP_CHECK(problem.bias.empty() || problem.bias.size() >= n, "bias has {} elements; n={}",
-                 problem.bias.size(), n);
-  for (const CudaView<const float> matrix :
-       {problem.residual, CudaView<const float>(problem.gelu_derivative), problem.factor}) {
-    LOCKSTEP_CHECK(matrix.empty() || matrix.size() >= m * n,
-                   "a matrix of the epilogue has {} elements; m={}, n={}", matrix.size(), m, n);
-  }
-  LOCKSTEP_CHECK(problem.gelu_derivative.empty() || problem.gelu.has_value(),
-                 "gelu_derivative without gelu");
-}
-
-unsigned features_of(const Gemm<CudaDevice>& problem) {
-  unsigned features = kPlain;
-  features |= problem.bias.empty() ? kPlain : kBias;
-  features |= problem.residual.empty() ? kPlain : kResidual;
-  features |= problem.factor.empty() ? kPlain : kFactor;
-  features |= problem.accumulate ? kAccumulate : kPlain;
-  if (problem.gelu) {
-    features |= *problem.gelu == Gelu::kTanh ? kGeluTanh : kGeluErf;
-  }
-  return features;
-}
-
-bool is_fused(const Gemm<CudaDevice>& problem, unsigned features) {
-  if (features == kPlain) {
-    return true;
-  }
-  return dispatch_majors(problem.trans_a, problem.trans_b, [features](auto a, auto b) {
-    return FusedFeatures<a(), b()>::Sets::contains(features);
-  });
-}
-
-bool aligned(CudaView<const float> view) {
-  return view.empty() || reinterpret_cast<uintptr_t>(view.data()) % 16 == 0;
-}
-
-bool aligned_rows(const Gemm<CudaDevice>& problem) {
-  const int64_t a_row = problem.trans_a == Transpose::kNo ? problem.k : problem.m;
-  const int64_t b_row = problem.trans_b == Transpose::kNo ? problem.n : problem.k;
-  return a_row % 4 == 0 && b_row % 4 == 0 && problem.n % 4 == 0 && aligned(problem.a) &&
-         aligned(problem.b) && aligned(problem.c) && aligned(problem.bias) &&
-         aligned(problem.residual) && aligned(problem.factor) && aligned(problem.gelu_derivative);
-}
 
 GemmLauncher launcher_of(GemmKernel kernel, bool aligned) {
   switch (kernel) {
@@ -337,19 +280,8 @@ CudaView<const float> output_of_norm(CudaStream& stream, const WeightGradient<Cu
 
 }  // namespace
 
-GemmQuery query_of(const Gemm<CudaDevice>& problem) {
-  return {problem.m,
-          problem.n,
-          problem.k,
-          problem.trans_a,
-          problem.trans_b,
-          aligned_rows(problem),
-          (features_of(problem) & ~kAccumulate) == 0,
-          false};
-}
-
 void gemm_by_plan(CudaStream& stream, const Gemm<CudaDevice>& problem, const GemmPlan& plan) {
-  check(problem);
+  check_product(problem);
   if (problem.m > 0 && problem.n > 0) {
     PlannedGemm(stream, problem, plan, {}).run();
   }
@@ -373,7 +305,7 @@ Gemm<CudaDevice> product_of(const WeightGradient<CudaDevice>& args) {
 void weight_gradient_by_plan(CudaStream& stream, const WeightGradient<CudaDevice>& args,
                              const GemmPlan& plan) {
   Gemm<CudaDevice> problem = product_of(args);
-  check(problem);
+  check_product(problem);
   check_size("weight_gradient: bias", args.bias.size(), args.out);
   if (args.norm) {
     check_norm(args);
