@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
 #include "core/base/error.h"
@@ -417,6 +418,23 @@ TEST_F(GpuGemm, WeightGradientEqualsItsParts) {
         }
       }
     }
+  }
+}
+
+TEST_F(GpuGemm, RefusesKernelsThatCannotReadA) {
+  CudaStream stream(Precision::kTf32);
+  CudaBuffer<float> memory(64 * 64);
+  for (const auto& [kernel, trans_a] : {std::pair{GemmKernel::kWgmma128x64, Transpose::kYes},
+                                        std::pair{GemmKernel::kLying128x128, Transpose::kNo}}) {
+    const Gemm<CudaDevice> problem = {.m = 64,
+                                      .n = 64,
+                                      .k = 64,
+                                      .trans_a = trans_a,
+                                      .a = std::as_const(memory).view(),
+                                      .b = std::as_const(memory).view(),
+                                      .c = memory.view()};
+    EXPECT_THROW(gemm_by_plan(stream, problem, sliced_plan(kernel, 64, 1)), InternalError)
+        << kernel_facts(kernel).name;
   }
 }
 

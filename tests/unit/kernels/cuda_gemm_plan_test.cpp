@@ -182,6 +182,23 @@ TEST(CudaGemmPlan, CopiesOnlyWhatAKernelCannotReadAsItLies) {
   EXPECT_FALSE(copies_b(GemmKernel::kSplit128x96, {68, 64, 64, yes, yes}));
 }
 
+TEST(CudaGemmPlan, KernelsReadTheAOfWhatTheyAreFor) {
+  for (const Precision precision : kPrecisions) {
+    for (const Transpose trans_a : {Transpose::kNo, Transpose::kYes}) {
+      const GemmQuery query = {256, 128, 64, trans_a, Transpose::kNo};
+      for (const GemmKernel kernel : kernels_for(query, precision, gpu(132))) {
+        EXPECT_TRUE(takes_a(kernel, query)) << kernel_facts(kernel).name;
+        // A swapped product's a has the same major.
+        EXPECT_TRUE(takes_a(kernel, swapped_query(query))) << kernel_facts(kernel).name;
+      }
+    }
+  }
+  constexpr Transpose no = Transpose::kNo;
+  constexpr Transpose yes = Transpose::kYes;
+  EXPECT_FALSE(takes_a(GemmKernel::kWgmma128x64, {64, 64, 64, yes, no}));
+  EXPECT_FALSE(takes_a(GemmKernel::kLying128x128, {64, 64, 64, no, no}));
+}
+
 TEST(CudaGemmPlan, UnalignedRowsHaveKernelsOfTheirOwn) {
   for (const Precision precision : kPrecisions) {
     GemmQuery query = {129, 65, 33, Transpose::kNo, Transpose::kYes, false};

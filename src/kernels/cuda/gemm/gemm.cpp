@@ -106,6 +106,8 @@ class PlannedGemm {
         depths_(depth_ > 0 ? ceil_div(problem_.k, depth_) : 1) {
     LOCKSTEP_CHECK(!plan.swapped || can_swap(plan.kernel, query_of(problem)),
                    "a swapped product by {}", kernel_facts(plan.kernel).name);
+    LOCKSTEP_CHECK(takes_a(plan.kernel, query_of(problem_)), "an a of this major by {}",
+                   kernel_facts(plan.kernel).name);
     LOCKSTEP_CHECK(kernel_facts(plan.kernel).of_parts || depths_ == 1, "parts of {} by {}", depth_,
                    kernel_facts(plan.kernel).name);
     // Each part starts at a multiple of 16 bytes: with aligned rows its size is a multiple of four.

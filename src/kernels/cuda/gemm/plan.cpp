@@ -178,21 +178,21 @@ GemmKernelFacts kernel_facts(GemmKernel kernel) {
     case GemmKernel::kMma64x64:
       return {"mma 64x64", 64, 64, false};
     case GemmKernel::kWgmma128x256:
-      return {"wgmma 128x256", 128, 256, true};
+      return {"wgmma 128x256", 128, 256, true, ReadsA::kKMajor};
     case GemmKernel::kWgmma128x192:
-      return {"wgmma 128x192", 128, 192, true};
+      return {"wgmma 128x192", 128, 192, true, ReadsA::kKMajor};
     case GemmKernel::kWgmma128x128:
-      return {"wgmma 128x128", 128, 128, true};
+      return {"wgmma 128x128", 128, 128, true, ReadsA::kKMajor};
     case GemmKernel::kWgmma128x96:
-      return {"wgmma 128x96", 128, 96, true};
+      return {"wgmma 128x96", 128, 96, true, ReadsA::kKMajor};
     case GemmKernel::kWgmma128x64:
-      return {"wgmma 128x64", 128, 64, true};
+      return {"wgmma 128x64", 128, 64, true, ReadsA::kKMajor};
     case GemmKernel::kLying128x256:
-      return {"wgmma 128x256 of a as it lies", 128, 256, true};
+      return {"wgmma 128x256 of a as it lies", 128, 256, true, ReadsA::kMnMajor};
     case GemmKernel::kLying128x192:
-      return {"wgmma 128x192 of a as it lies", 128, 192, true};
+      return {"wgmma 128x192 of a as it lies", 128, 192, true, ReadsA::kMnMajor};
     case GemmKernel::kLying128x128:
-      return {"wgmma 128x128 of a as it lies", 128, 128, true};
+      return {"wgmma 128x128 of a as it lies", 128, 128, true, ReadsA::kMnMajor};
     case GemmKernel::kSplit128x128:
       return {"split 128x128", 128, 128, true};
     case GemmKernel::kSplit128x96:
@@ -209,6 +209,11 @@ GemmQuery swapped_query(const GemmQuery& query) {
 
 bool can_swap(GemmKernel kernel, const GemmQuery& query) {
   return query.plain && query.trans_a == Transpose::kYes && copies_b(kernel, query);
+}
+
+bool takes_a(GemmKernel kernel, const GemmQuery& query) {
+  const ReadsA reads = kernel_facts(kernel).a;
+  return reads == ReadsA::kAny || (reads == ReadsA::kKMajor) == (query.trans_a == Transpose::kNo);
 }
 
 bool copies_b(GemmKernel kernel, const GemmQuery& query) {

@@ -59,12 +59,16 @@ struct GemmPlan {
   friend bool operator==(const GemmPlan&, const GemmPlan&) = default;
 };
 
+/// Which a a kernel can read as it lies.
+enum class ReadsA : uint8_t { kAny, kKMajor, kMnMajor };
+
 /// What a plan needs to know of a kernel.
 struct GemmKernelFacts {
   std::string_view name;
   int64_t tile_m;
   int64_t tile_n;
   bool of_parts;  ///< wgmma: can compute a part of a product, and the sums of a's rows with it
+  ReadsA a = ReadsA::kAny;
 };
 GemmKernelFacts kernel_facts(GemmKernel kernel);
 
@@ -73,6 +77,9 @@ GemmQuery swapped_query(const GemmQuery& query);
 
 /// Whether a plan for `query` by this kernel may be swapped.
 bool can_swap(GemmKernel kernel, const GemmQuery& query);
+
+/// Whether a kernel can read a as it lies. No plan copies a.
+bool takes_a(GemmKernel kernel, const GemmQuery& query);
 
 /// Whether a kernel cannot read b as it lies, so that it is given a transposed copy.
 bool copies_b(GemmKernel kernel, const GemmQuery& query);
