@@ -153,30 +153,48 @@ double largest(const std::vector<double>& values) {
   return most;
 }
 
-// In both precisions, by every plan, twice.
+// What a product should give, and how far off it may be.
+class Expected {
+ public:
+  explicit Expected(const GemmOperands& in)
+      : in_(in),
+        product_(naive::gemm_product<double>(in)),
+        reference_(naive::gemm_epilogue<double>(in, product_)),
+        bounds_(error_bounds(in, reference_.c)),
+        of_product_(error_bounds(without_features(in), product_)) {}
+
+  // Twice.
+  void check(OnGpu& gpu, const GemmPlan& plan, Precision precision) const {
+    SCOPED_TRACE(case_name(in_, plan, precision));
+    const bool tf32 = precision == Precision::kTf32;
+    const Outcome once = gpu.run(plan);
+    EXPECT_LE(error(once.c, reference_.c), tf32 ? bounds_.tf32 : bounds_.fp32);
+    if (in_.gelu_derivative) {
+      // The derivative's slope is below 1 and its maximum above 1: it errs less than its argument.
+      const double bound = (tf32 ? of_product_.tf32 : of_product_.fp32) * largest(product_) + 1e-6;
+      EXPECT_LE(error(once.gelu_derivative, reference_.gelu_derivative), bound);
+    }
+    const Outcome again = gpu.run(plan);
+    EXPECT_EQ(std::memcmp(once.c.data(), again.c.data(), once.c.size() * sizeof(float)), 0)
+        << "two runs differ";
+  }
+
+ private:
+  const GemmOperands& in_;
+  std::vector<double> product_;
+  naive::GemmResult<double> reference_;
+  ErrorBounds bounds_;
+  ErrorBounds of_product_;
+};
+
+// In both precisions, by every plan.
 void check(const GemmOperands& in, int64_t shift = 0) {
-  const std::vector<double> product = naive::gemm_product<double>(in);
-  const naive::GemmResult<double> reference = naive::gemm_epilogue<double>(in, product);
-  const ErrorBounds bounds = error_bounds(in, reference.c);
-  const ErrorBounds of_product = error_bounds(without_features(in), product);
+  const Expected expected(in);
   for (const Precision precision : kPrecisions) {
     CudaStream stream(precision);
-    const bool tf32 = precision == Precision::kTf32;
-    const double bound = tf32 ? bounds.tf32 : bounds.fp32;
-    // The derivative's slope is below 1 and its maximum above 1: it errs less than its argument.
-    const double derivative_bound =
-        (tf32 ? of_product.tf32 : of_product.fp32) * largest(product) + 1e-6;
     OnGpu gpu(stream, in, shift);
     for (const GemmPlan& plan : every_plan(gpu.problem(), stream)) {
-      SCOPED_TRACE(case_name(in, plan, precision));
-      const Outcome once = gpu.run(plan);
-      EXPECT_LE(error(once.c, reference.c), bound);
-      if (in.gelu_derivative) {
-        EXPECT_LE(error(once.gelu_derivative, reference.gelu_derivative), derivative_bound);
-      }
-      const Outcome again = gpu.run(plan);
-      EXPECT_EQ(std::memcmp(once.c.data(), again.c.data(), once.c.size() * sizeof(float)), 0)
-          << "two runs differ";
+      expected.check(gpu, plan, precision);
     }
   }
 }
@@ -223,6 +241,24 @@ TEST_F(GpuGemm, EveryFeatureFusedOrNot) {
           check(with_features(operands(size, trans_a, trans_b), features));
         }
       }
+    }
+  }
+}
+
+// So many tiles that a block which stays computes several of them, and each of its warpgroups two,
+// and so deep that a tile takes more than a round of the ring; the last row and the last column of
+// tiles are not whole.
+TEST_F(GpuGemm, BlocksThatStayComputeEveryTile) {
+  constexpr unsigned kBiasAndResidual = 3;
+  const GemmOperands in =
+      with_features(operands({2200, 1800, 180}, Transpose::kNo, Transpose::kYes), kBiasAndResidual);
+  const Expected expected(in);
+  CudaStream stream(Precision::kTf32);
+  OnGpu gpu(stream, in, 0);
+  for (const GemmKernel kernel :
+       kernels_for(query_of(gpu.problem()), Precision::kTf32, stream.facts())) {
+    for (const int64_t slices : {1, 3}) {
+      expected.check(gpu, sliced_plan(kernel, in.k, slices), Precision::kTf32);
     }
   }
 }
@@ -425,6 +461,7 @@ TEST_F(GpuGemm, RefusesKernelsThatCannotReadA) {
   CudaStream stream(Precision::kTf32);
   CudaBuffer<float> memory(64 * 64);
   for (const auto& [kernel, trans_a] : {std::pair{GemmKernel::kWgmma128x64, Transpose::kYes},
+                                        std::pair{GemmKernel::kPingPong64x192, Transpose::kYes},
                                         std::pair{GemmKernel::kLying128x128, Transpose::kNo}}) {
     const Gemm<CudaDevice> problem = {.m = 64,
                                       .n = 64,

@@ -48,6 +48,7 @@ struct WgmmaTile {
   static constexpr int kStages = kStages_;
   static constexpr int kResident = kResident_;
   static constexpr bool kSplit = kSplit_;
+  static constexpr int kReadingWarps = kMultiplyingWarps;  ///< of a stage
   /// A split shape keeps b's tiles twice.
   static constexpr int kStageFloats = (kBlockM + (kSplit ? 2 : 1) * kBlockN) * kWarpgroupDepth;
   static constexpr int kSharedBytes = kStages * kStageFloats * 4;
@@ -58,6 +59,21 @@ template <int kBlockN, int kStages, int kResident>
 using RoundedTile = WgmmaTile<kBlockN, kStages, kResident, false>;
 template <int kBlockN, int kStages>
 using SplitTile = WgmmaTile<kBlockN, kStages, 1, true>;
+
+/// Tiles of one warpgroup each, two of which take turns; sums pass through memory of their own,
+/// kSumColumns at a time.
+template <int kBlockN_, int kStages_, int kSumColumns_>
+struct PingPongTile {
+  static constexpr int kBlockM = 64;
+  static constexpr int kBlockN = kBlockN_;
+  static constexpr int kStages = kStages_;
+  static constexpr bool kSplit = false;
+  static constexpr int kReadingWarps = kMultiplyingWarps / 2;
+  static constexpr int kStageFloats = (kBlockM + kBlockN) * kWarpgroupDepth;
+  static constexpr int kSumColumns = kSumColumns_;
+  static constexpr int kSharedBytes =
+      (kStages * kStageFloats + kMultiplyingWarps * warp_sums_floats(kSumColumns)) * 4;
+};
 
 /// Rung 12 and the model's large tile in fp32: 8 x 16 elements a thread, 64 x 64 a warp. The others
 /// have 8 x 8 a thread, 32 x 64 a warp.

@@ -196,6 +196,7 @@ TEST(CudaGemmPlan, KernelsReadTheAOfWhatTheyAreFor) {
   constexpr Transpose no = Transpose::kNo;
   constexpr Transpose yes = Transpose::kYes;
   EXPECT_FALSE(takes_a(GemmKernel::kWgmma128x64, {64, 64, 64, yes, no}));
+  EXPECT_FALSE(takes_a(GemmKernel::kPingPong64x192, {64, 64, 64, yes, no}));
   EXPECT_FALSE(takes_a(GemmKernel::kLying128x128, {64, 64, 64, no, no}));
 }
 

@@ -61,6 +61,7 @@ struct FusedOutput {
 
   /// What the features read for four elements: fetched ahead, so that several are on their way.
   struct Fetched {
+    float4 bias = {};
     float4 residual = {};
     float4 factor = {};
     float4 c = {};
@@ -69,6 +70,9 @@ struct FusedOutput {
     Fetched fetched;
     if (row < c.m && column < c.n) {
       const int64_t at = static_cast<int64_t>(row) * c.n + column;
+      if constexpr ((kFeatures & kBias) != 0) {
+        fetched.bias = *reinterpret_cast<const float4*>(with.bias + column);
+      }
       if constexpr ((kFeatures & kResidual) != 0) {
         fetched.residual = *reinterpret_cast<const float4*>(with.residual + at);
       }
@@ -93,7 +97,7 @@ struct FusedOutput {
     const int64_t at = static_cast<int64_t>(row) * c.n + column;
     float values[4] = {value.x, value.y, value.z, value.w};
     if constexpr ((kFeatures & kBias) != 0) {
-      add(values, *reinterpret_cast<const float4*>(with.bias + column));
+      add(values, fetched.bias);
     }
     if constexpr ((kFeatures & kResidual) != 0) {
       add(values, fetched.residual);

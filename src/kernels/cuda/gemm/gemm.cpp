@@ -44,6 +44,10 @@ GemmLauncher launcher_of(GemmKernel kernel, bool aligned) {
       return &launch_wgmma_128x96;
     case GemmKernel::kWgmma128x64:
       return &launch_wgmma_128x64;
+    case GemmKernel::kPingPong64x256:
+      return &launch_pingpong_64x256;
+    case GemmKernel::kPingPong64x192:
+      return &launch_pingpong_64x192;
     case GemmKernel::kLying128x256:
       return &launch_lying_128x256;
     case GemmKernel::kLying128x192:

@@ -38,6 +38,8 @@ void launch_wgmma_128x192(CudaStream& stream, const GemmLaunch& launch);
 void launch_wgmma_128x128(CudaStream& stream, const GemmLaunch& launch);
 void launch_wgmma_128x96(CudaStream& stream, const GemmLaunch& launch);
 void launch_wgmma_128x64(CudaStream& stream, const GemmLaunch& launch);
+void launch_pingpong_64x256(CudaStream& stream, const GemmLaunch& launch);
+void launch_pingpong_64x192(CudaStream& stream, const GemmLaunch& launch);
 void launch_lying_128x256(CudaStream& stream, const GemmLaunch& launch);
 void launch_lying_128x192(CudaStream& stream, const GemmLaunch& launch);
 void launch_lying_128x128(CudaStream& stream, const GemmLaunch& launch);

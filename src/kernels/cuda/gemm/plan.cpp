@@ -21,10 +21,11 @@ constexpr std::array kSinglePrecision = {GemmKernel::kSimt128x128, GemmKernel::k
                                          GemmKernel::kSplit128x96};
 constexpr std::array kSimtUnaligned = {GemmKernel::kSimt64x64};
 constexpr std::array kMmaUnaligned = {GemmKernel::kMma64x64};
-constexpr std::array kTensorCores = {GemmKernel::kMma128x128,   GemmKernel::kMma128x64,
-                                     GemmKernel::kMma64x64,     GemmKernel::kWgmma128x256,
-                                     GemmKernel::kWgmma128x192, GemmKernel::kWgmma128x128,
-                                     GemmKernel::kWgmma128x96,  GemmKernel::kWgmma128x64};
+constexpr std::array kTensorCores = {GemmKernel::kMma128x128,     GemmKernel::kMma128x64,
+                                     GemmKernel::kMma64x64,       GemmKernel::kWgmma128x256,
+                                     GemmKernel::kWgmma128x192,   GemmKernel::kWgmma128x128,
+                                     GemmKernel::kWgmma128x96,    GemmKernel::kWgmma128x64,
+                                     GemmKernel::kPingPong64x256, GemmKernel::kPingPong64x192};
 constexpr std::array kTensorCoresOfLyingA = {GemmKernel::kMma128x128,   GemmKernel::kMma128x64,
                                              GemmKernel::kMma64x64,     GemmKernel::kLying128x256,
                                              GemmKernel::kLying128x192, GemmKernel::kLying128x128};
@@ -37,6 +38,9 @@ int64_t ceil_div(int64_t a, int64_t b) {
 int64_t round_up(int64_t a, int64_t unit) {
   return ceil_div(a, unit) * unit;
 }
+
+// Of tiles at a time, where one block computes all that fall to its multiprocessor.
+constexpr int64_t kAnyNumber = int64_t{1} << 30;
 
 // What a kernel does on one multiprocessor. Fitted to the times of every plan of the shapes of
 // `gemm_bench --model char` and `--model 124m` on an H200; what matters is which plan comes out as
@@ -77,6 +81,10 @@ KernelSpeed speed_of(GemmKernel kernel) {
       return {2, false, 1.489, 0.391, 165, 1.19, 0, 3.18, 0.686};
     case GemmKernel::kWgmma128x64:
       return {2, false, 1.229, 0.540, 129, 0.701, 0, 7.31, 4.33};
+    case GemmKernel::kPingPong64x256:
+      return {kAnyNumber, false, 1.303, 0.087, 55.4, 0.373, 0, 3.35, 0.5};
+    case GemmKernel::kPingPong64x192:
+      return {kAnyNumber, false, 1.400, 0.002, 109, 1.54, 0, 3.35, 0.5};
     case GemmKernel::kLying128x256:
       return {1, false, 2.300, 0.452, 243, 0.318, 0, 3.10, 0.436};
     case GemmKernel::kLying128x192:
@@ -187,6 +195,10 @@ GemmKernelFacts kernel_facts(GemmKernel kernel) {
       return {"wgmma 128x96", 128, 96, true, ReadsA::kKMajor};
     case GemmKernel::kWgmma128x64:
       return {"wgmma 128x64", 128, 64, true, ReadsA::kKMajor};
+    case GemmKernel::kPingPong64x256:
+      return {"pingpong 64x256", 64, 256, true, ReadsA::kKMajor};
+    case GemmKernel::kPingPong64x192:
+      return {"pingpong 64x192", 64, 192, true, ReadsA::kKMajor};
     case GemmKernel::kLying128x256:
       return {"wgmma 128x256 of a as it lies", 128, 256, true, ReadsA::kMnMajor};
     case GemmKernel::kLying128x192:

@@ -23,6 +23,8 @@ enum class GemmKernel : uint8_t {
   kWgmma128x128,
   kWgmma128x96,
   kWgmma128x64,
+  kPingPong64x256,  ///< as above, by blocks that stay for several tiles
+  kPingPong64x192,
   kLying128x256,  ///< TF32, wgmma: sm_90, as above, but an MN-major a as it lies
   kLying128x192,
   kLying128x128,

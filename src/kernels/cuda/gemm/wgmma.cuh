@@ -7,48 +7,9 @@
 
 #include "kernels/cuda/gemm/wgmma_operands.cuh"
 #include "kernels/cuda/gemm/wgmma_rows.cuh"
+#include "kernels/cuda/gemm/wgmma_sums.cuh"
 
 namespace lockstep::cuda {
-
-/// Gives a warp's 16 x kN sums to `store` in runs of four neighbouring columns, from column0 on;
-/// `row_of` maps the sixteen to rows of c. They pass through `memory`, this warp's own, so that a
-/// warp touches whole lines of global memory: as the products leave them, lanes hold pieces of 8
-/// bytes.
-template <int kN, class RowOf, class Store>
-__device__ void store_sums(const float (&sum)[kN / 2], float* memory, const RowOf& row_of,
-                           int column0, const Store& store) {
-  constexpr int kPitch = layout::warp_sums_pitch(kN);
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-#pragma unroll
-  for (int j = 0; j < kN / 8; ++j) {
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      float* const to = memory + (lane / 4 + half * 8) * kPitch + 8 * j + lane % 4 * 2;
-      *reinterpret_cast<float2*>(to) =
-          make_float2(sum[4 * j + 2 * half], sum[4 * j + 2 * half + 1]);
-    }
-  }
-  __syncwarp();
-  constexpr int kRowChunks = kN / 4;
-  constexpr int kTogether = 4;  // whose operands are fetched before any is stored
-#pragma unroll 1
-  for (int i = 0; i < 16 * kRowChunks / 32; i += kTogether) {
-    typename Store::Fetched fetched[kTogether];
-#pragma unroll
-    for (int j = 0; j < kTogether; ++j) {
-      const int chunk = (i + j) * 32 + lane;
-      fetched[j] = store.fetch(row_of(chunk / kRowChunks), column0 + chunk % kRowChunks * 4);
-    }
-#pragma unroll
-    for (int j = 0; j < kTogether; ++j) {
-      const int chunk = (i + j) * 32 + lane;
-      const int row = chunk / kRowChunks;
-      const int column = chunk % kRowChunks * 4;
-      store.store4(row_of(row), column0 + column,
-                   *reinterpret_cast<const float4*>(memory + row * kPitch + column), fetched[j]);
-    }
-  }
-}
 
 /// Stores a warp's sums of rows of a, of the block's slice of k.
 template <class RowOf>
@@ -77,13 +38,7 @@ __global__ void __launch_bounds__(Products::kThreads, Products::Shape::kResident
   __shared__ __align__(8) uint64_t barriers[Pipeline::kBarriers];
   const Pipeline pipeline = {shared_address(shared),
                              static_cast<uint32_t>(__cvta_generic_to_shared(barriers))};
-  const auto [tile_m, tile_n] = layout::tile_of_block(
-      static_cast<int>(blockIdx.x), (operands.m + Shape::kBlockM - 1) / Shape::kBlockM,
-      (operands.n + Shape::kBlockN - 1) / Shape::kBlockN);
-  const int d0 = static_cast<int>(blockIdx.z) * store.slice_depth;
-  const WgmmaWork work = {tile_m * Shape::kBlockM, tile_n * Shape::kBlockN, d0,
-                          (min(operands.k - d0, store.slice_depth) + layout::kWarpgroupDepth - 1) /
-                              layout::kWarpgroupDepth};
+  const WgmmaWork work = work_of<Shape>(operands, static_cast<int>(blockIdx.x), store.slice_depth);
   if (threadIdx.x == 0) {
     prefetch_map(&operands.a);
     prefetch_map(&operands.b);
@@ -98,7 +53,7 @@ __global__ void __launch_bounds__(Products::kThreads, Products::Shape::kResident
     Products::supply(pipeline, operands, work);
   } else {
     float sum[Shape::kBlockN / 2] = {};
-    RowSums row_sums = {operands.a_sums != nullptr && tile_n == 0};
+    RowSums row_sums = {operands.a_sums != nullptr && work.n0 == 0};
     Products::multiply(pipeline, group, work.tiles, sum, row_sums);
     meet_warpgroups();  // the other one may still have been reading the tiles
     const int warp = static_cast<int>(threadIdx.x) / 32;

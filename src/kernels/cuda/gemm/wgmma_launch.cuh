@@ -1,9 +1,12 @@
 #pragma once
 
+#include <algorithm>
+
 #include "kernels/cuda/gemm/product.cuh"
 #include "kernels/cuda/gemm/tensor_map.cuh"
 #include "kernels/cuda/gemm/wgmma.cuh"
 #include "kernels/cuda/gemm/wgmma_lying.cuh"
+#include "kernels/cuda/gemm/wgmma_pingpong.cuh"
 #include "kernels/cuda/gemm/wgmma_rounded.cuh"
 #include "kernels/cuda/gemm/wgmma_split.cuh"
 #include "kernels/layout/tile_shape.h"
@@ -29,12 +32,6 @@ WgmmaOperands wgmma_operands(const GemmLaunch& launch) {
           launch.a_sums_pitch};
 }
 
-template <class Shape>
-int64_t tiles_of(const Gemm<CudaDevice>& problem) {
-  return ((problem.m + Shape::kBlockM - 1) / Shape::kBlockM) *
-         ((problem.n + Shape::kBlockN - 1) / Shape::kBlockN);
-}
-
 /// A block for each tile and slice. Products is RoundedProducts, LyingProducts or SplitProducts.
 template <class Products>
 struct BlockPerTile {
@@ -43,14 +40,30 @@ struct BlockPerTile {
     using Shape = typename Products::Shape;
     auto* kernel = &gemm_wgmma_kernel<Products, Store>;
     allow_shared(kernel, Shape::kSharedBytes);
-    const dim3 grid(static_cast<unsigned>(tiles_of<Shape>(launch.problem)), 1,
+    const WgmmaOperands operands = wgmma_operands<Shape, Products::kA>(launch);
+    const dim3 grid(static_cast<unsigned>(tiles_of<Shape>(operands)), 1,
                     static_cast<unsigned>(launch.plan.slices));
-    kernel<<<grid, Products::kThreads, Shape::kSharedBytes, stream.handle()>>>(
-        wgmma_operands<Shape, Products::kA>(launch), store);
+    kernel<<<grid, Products::kThreads, Shape::kSharedBytes, stream.handle()>>>(operands, store);
   }
 };
 
-/// Blocks is a BlockPerTile, `sets` the features that can be fused.
+/// Blocks that compute one tile of a slice after the other, one on each multiprocessor.
+template <class Shape>
+struct PersistentBlocks {
+  template <class Store>
+  static void launch(CudaStream& stream, const GemmLaunch& launch, const Store& store) {
+    auto* kernel = &gemm_pingpong_kernel<Shape, Store>;
+    allow_shared(kernel, Shape::kSharedBytes);
+    const WgmmaOperands operands = wgmma_operands<Shape, Major::kK>(launch);
+    const auto slices = static_cast<int>(launch.plan.slices);
+    const int fitting = (stream.facts().multiprocessors + slices - 1) / slices;
+    const dim3 grid(static_cast<unsigned>(std::min(fitting, tiles_of<Shape>(operands))), 1,
+                    static_cast<unsigned>(slices));
+    kernel<<<grid, kPingPongThreads, Shape::kSharedBytes, stream.handle()>>>(operands, store);
+  }
+};
+
+/// Blocks is a BlockPerTile or PersistentBlocks, `sets` the features that can be fused.
 template <class Blocks, class... Sets>
 void launch_wgmma(CudaStream& stream, const GemmLaunch& launch, Sets... sets) {
   const auto launch_with = [&](const auto& store) {
@@ -74,6 +87,11 @@ void launch_k_major_wgmma(CudaStream& stream, const GemmLaunch& launch) {
 template <class Shape>
 void launch_rounded(CudaStream& stream, const GemmLaunch& launch) {
   launch_k_major_wgmma<BlockPerTile<RoundedProducts<Shape>>>(stream, launch);
+}
+
+template <class Shape>
+void launch_pingpong(CudaStream& stream, const GemmLaunch& launch) {
+  launch_k_major_wgmma<PersistentBlocks<Shape>>(stream, launch);
 }
 
 template <class Shape>

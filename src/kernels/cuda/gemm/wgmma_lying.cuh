@@ -27,7 +27,8 @@ struct LyingProducts {
                                 const WgmmaWork& work) {
     release_registers<kSupplyRegisters>();
     if (threadIdx.x == layout::kMultiplyingWarps * 32) {
-      fill_tiles<kA>(pipeline, operands, work);
+      typename Pipeline::Cursor at;
+      fill_tiles<kA>(pipeline, at, operands, work);
     }
   }
 

@@ -31,12 +31,31 @@ struct WgmmaWork {
   int tiles;  ///< along k
 };
 
-/// Fills the ring with `work`'s tiles, one after the other. By one thread.
+/// Tiles of c.
+template <class Shape>
+__host__ __device__ int tiles_of(const WgmmaOperands& operands) {
+  return (operands.m + Shape::kBlockM - 1) / Shape::kBlockM *
+         ((operands.n + Shape::kBlockN - 1) / Shape::kBlockN);
+}
+
+/// The tile of c of this number, and the blockIdx.z-th slice of k.
+template <class Shape>
+__device__ WgmmaWork work_of(const WgmmaOperands& operands, int tile, int slice_depth) {
+  const auto [tile_m, tile_n] =
+      layout::tile_of_block(tile, (operands.m + Shape::kBlockM - 1) / Shape::kBlockM,
+                            (operands.n + Shape::kBlockN - 1) / Shape::kBlockN);
+  const int d0 = static_cast<int>(blockIdx.z) * slice_depth;
+  return {
+      tile_m * Shape::kBlockM, tile_n * Shape::kBlockN, d0,
+      (min(operands.k - d0, slice_depth) + layout::kWarpgroupDepth - 1) / layout::kWarpgroupDepth};
+}
+
+/// Fills the ring from `at` on with `work`'s tiles, one after the other. By one thread.
 template <Major kA, class Shape>
-__device__ void fill_tiles(const WgmmaPipeline<Shape>& pipeline, const WgmmaOperands& operands,
+__device__ void fill_tiles(const WgmmaPipeline<Shape>& pipeline,
+                           typename WgmmaPipeline<Shape>::Cursor& at, const WgmmaOperands& operands,
                            const WgmmaWork& work) {
   using Pipeline = WgmmaPipeline<Shape>;
-  typename Pipeline::Cursor at;
   for (int tile = 0; tile < work.tiles; ++tile, at.advance()) {
     const int depth = work.d0 + tile * layout::kWarpgroupDepth;
     pipeline.wait_empty(at);

@@ -34,7 +34,7 @@ struct WgmmaPipeline {
   __device__ void init() const {
     for (int stage = 0; stage < Shape::kStages; ++stage) {
       init_barrier(full(stage), 1);
-      init_barrier(empty(stage), layout::kMultiplyingWarps);
+      init_barrier(empty(stage), Shape::kReadingWarps);
       if constexpr (Shape::kSplit) {
         init_barrier(split(stage), layout::kSplittingWarps);
       }
@@ -51,6 +51,12 @@ struct WgmmaPipeline {
         stage = 0;
         round ^= 1;
       }
+    }
+    /// Past `tiles` stages that others read.
+    __device__ void skip(int tiles) {
+      const int to = stage + tiles;
+      stage = to % Shape::kStages;
+      round ^= to / Shape::kStages % 2;
     }
   };
   __device__ void wait_full(const Cursor& at) const { wait_barrier(full(at.stage), at.round); }

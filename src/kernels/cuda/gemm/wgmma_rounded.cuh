@@ -1,12 +1,46 @@
 #pragma once
 
-// wgmma of factors rounded to TF32: two warpgroups only wait for tiles and for products.
+// wgmma of factors rounded to TF32: warpgroups only wait for tiles and for products.
 
 #include "kernels/cuda/gemm/wgmma_operands.cuh"
 #include "kernels/cuda/gemm/wgmma_rows.cuh"
 #include "kernels/cuda/ptx/wgmma.cuh"
 
 namespace lockstep::cuda {
+
+/// A warpgroup's products of the next `tiles` tiles, from `at` on, added to `sum`: of 64 rows of
+/// a's tiles from row `first_row` on, and of all of b's. started() is called when all have been
+/// started, before they are waited for.
+template <class Shape, class Started>
+__device__ void multiply_rounded(const WgmmaPipeline<Shape>& pipeline,
+                                 typename WgmmaPipeline<Shape>::Cursor& at, int first_row,
+                                 int tiles, float (&sum)[Shape::kBlockN / 2], Started started) {
+  int last_stage = 0;
+  warpgroup_fence_sums(sum);
+  for (int tile = 0; tile < tiles; ++tile, at.advance()) {
+    const uint64_t a_operand =
+        warpgroup_operand(pipeline.a_tile(at.stage) + first_row * layout::kWarpgroupDepth * 4);
+    const uint64_t b_operand = warpgroup_operand(pipeline.b_tile(at.stage));
+    pipeline.wait_full(at);
+    warpgroup_arrive();
+#pragma unroll
+    for (int step = 0; step < layout::kWarpgroupDepth / 8; ++step) {
+      warpgroup_mma_tf32<Shape::kBlockN>(sum, a_operand + step * kWarpgroupStep,
+                                         b_operand + step * kWarpgroupStep);
+    }
+    warpgroup_commit();
+    // When only these products are unfinished, the tile before is no longer read.
+    warpgroup_wait<1>();
+    if (tile > 0) {
+      pipeline.release(last_stage);
+    }
+    last_stage = at.stage;
+  }
+  started();
+  warpgroup_wait<0>();
+  pipeline.release(last_stage);
+  warpgroup_fence_sums(sum);
+}
 
 template <class Shape_>
 struct RoundedProducts {
@@ -19,7 +53,8 @@ struct RoundedProducts {
   static __device__ void supply(const Pipeline& pipeline, const WgmmaOperands& operands,
                                 const WgmmaWork& work) {
     if (threadIdx.x % 32 == 0) {
-      fill_tiles<Major::kK>(pipeline, operands, work);
+      typename Pipeline::Cursor at;
+      fill_tiles<Major::kK>(pipeline, at, operands, work);
     }
   }
 
@@ -27,29 +62,7 @@ struct RoundedProducts {
   static __device__ void multiply(const Pipeline& pipeline, int group, int tiles,
                                   float (&sum)[Shape::kBlockN / 2], RowSums& /*sums*/) {
     typename Pipeline::Cursor at;
-    int last_stage = 0;
-    warpgroup_fence_sums(sum);
-    for (int tile = 0; tile < tiles; ++tile, at.advance()) {
-      const uint64_t a_operand =
-          warpgroup_operand(pipeline.a_tile(at.stage) + group * 64 * layout::kWarpgroupDepth * 4);
-      const uint64_t b_operand = warpgroup_operand(pipeline.b_tile(at.stage));
-      pipeline.wait_full(at);
-      warpgroup_arrive();
-#pragma unroll
-      for (int step = 0; step < layout::kWarpgroupDepth / 8; ++step) {
-        warpgroup_mma_tf32<Shape::kBlockN>(sum, a_operand + step * kWarpgroupStep,
-                                           b_operand + step * kWarpgroupStep);
-      }
-      warpgroup_commit();
-      // When only these products are unfinished, the tile before is no longer read.
-      warpgroup_wait<1>();
-      if (tile > 0) {
-        pipeline.release(last_stage);
-      }
-      last_stage = at.stage;
-    }
-    warpgroup_wait<0>();
-    warpgroup_fence_sums(sum);
+    multiply_rounded(pipeline, at, group * 64, tiles, sum, [] {});
   }
 };
 

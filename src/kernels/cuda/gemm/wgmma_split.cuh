@@ -17,6 +17,7 @@
 
 #include "kernels/cuda/gemm/wgmma_operands.cuh"
 #include "kernels/cuda/gemm/wgmma_rows.cuh"
+#include "kernels/cuda/gemm/wgmma_turns.cuh"
 #include "kernels/cuda/ptx/registers.cuh"
 #include "kernels/cuda/ptx/shared.cuh"
 #include "kernels/cuda/ptx/wgmma.cuh"
@@ -61,7 +62,8 @@ struct SplitProducts {
     if (thread >= 0) {
       split_tiles(pipeline, work.tiles, thread);
     } else if (threadIdx.x % 32 == 0) {
-      fill_tiles<kA>(pipeline, operands, work);
+      typename Pipeline::Cursor at;
+      fill_tiles<kA>(pipeline, at, operands, work);
     }
   }
 
@@ -85,6 +87,8 @@ struct SplitProducts {
       }
       pipeline.wait_split(at);
       float tile_sum[Shape::kBlockN / 2];
+      // Otherwise both would come to add their sums at one time, with nothing left for the tensor
+      // cores.
       take_turn(group);
       start_tile(a, pipeline, at.stage, tile_sum);
       if (group == 0 || tile + 1 < tiles) {
@@ -107,16 +111,6 @@ struct SplitProducts {
   }
 
  private:
-  /// The warpgroups take turns at starting a tile's products, group 0 first. Otherwise both would
-  /// come to add their sums at one time, with nothing left for the tensor cores. By named barriers
-  /// 2 and 3: 1 is meet_warpgroups'.
-  static __device__ void take_turn(int group) {
-    asm volatile("bar.sync %0, 256;" ::"r"(2 + group) : "memory");
-  }
-  static __device__ void pass_turn(int group) {
-    asm volatile("bar.arrive %0, 256;" ::"r"(3 - group) : "memory");
-  }
-
   /// Starts the products of a tile, from zero.
   static __device__ void start_tile(const SplitFragments& a, const Pipeline& pipeline, int stage,
                                     float (&sum)[Shape::kBlockN / 2]) {

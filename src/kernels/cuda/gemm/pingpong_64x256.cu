@@ -1,0 +1,9 @@
+#include "kernels/cuda/gemm/wgmma_launch.cuh"
+
+namespace lockstep::cuda {
+
+void launch_pingpong_64x256(CudaStream& stream, const GemmLaunch& launch) {
+  launch_pingpong<layout::PingPongTile<256, 4, 64>>(stream, launch);
+}
+
+}  // namespace lockstep::cuda
