@@ -7,6 +7,7 @@
 #include <set>
 
 #include "kernels/layout/bank_conflicts.h"
+#include "kernels/layout/token_order.h"
 
 namespace lockstep::layout {
 namespace {
@@ -91,6 +92,14 @@ TEST(ProbabilityTile, IsWrittenAndReadWithoutConflicts) {
                        return probability_chunk(y(lane), 2 * j + x(lane) / 4) + x(lane) % 4;
                      }),
               1);
+  }
+}
+
+// Lane t has sums of two neighbouring tokens, and as a left operand places t and t + 4.
+TEST(TokenOrder, GivesALaneOfTheOperandTheTokensOfItsSums) {
+  for (int t = 0; t < 4; ++t) {
+    EXPECT_EQ(token_at(t), 2 * t);
+    EXPECT_EQ(token_at(t + 4), 2 * t + 1);
   }
 }
 

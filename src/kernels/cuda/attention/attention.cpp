@@ -5,6 +5,7 @@
 #include "core/base/error.h"
 #include "kernels/check_size.h"
 #include "kernels/cuda/attention/launchers.h"
+#include "kernels/cuda/attention/wgmma_attention.h"
 #include "kernels/cuda/ops.h"
 
 namespace lockstep {
@@ -80,10 +81,16 @@ void attention_backward(CudaStream& stream, AttentionKind kind,
 }
 
 int64_t attention_forward_scratch(AttentionKind kind, const AttentionShape& shape) {
+  if (kind == AttentionKind::kFlashTf32 && cuda::wgmma_takes(shape)) {
+    return cuda::wgmma_forward_scratch(shape) * static_cast<int64_t>(sizeof(float));
+  }
   return kind == AttentionKind::kUnfused ? square_bytes(shape) : 0;
 }
 
 int64_t attention_backward_scratch(AttentionKind kind, const AttentionShape& shape) {
+  if (kind == AttentionKind::kFlashTf32 && cuda::wgmma_takes(shape)) {
+    return cuda::wgmma_backward_scratch(shape) * static_cast<int64_t>(sizeof(float));
+  }
   return kind == AttentionKind::kUnfused ? 2 * square_bytes(shape) : 0;
 }
 

@@ -7,7 +7,6 @@
 #include <cuda_runtime.h>
 
 #include <cmath>
-#include <numbers>
 
 #include "kernels/cuda/attention/head_tile.cuh"
 #include "kernels/cuda/attention/heads.cuh"
@@ -15,8 +14,6 @@
 #include "kernels/cuda/ptx/exp2.cuh"
 
 namespace lockstep::cuda {
-
-inline constexpr float kLog2E = std::numbers::log2e_v<float>;
 
 /// What a block and a warp of forward take on. Products: simt_products.cuh or mma_products.cuh.
 template <class Products_, int kWarps_, int kResident_>

@@ -3,6 +3,7 @@
 #include "kernels/cuda/attention/launch.cuh"
 #include "kernels/cuda/attention/launchers.h"
 #include "kernels/cuda/attention/mma_products.cuh"
+#include "kernels/cuda/attention/wgmma_attention.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -19,6 +20,9 @@ using DkvShape =
 }  // namespace
 
 void flash_tf32_backward(CudaStream& stream, const AttentionBackward<CudaDevice>& args) {
+  if (wgmma_serves(stream, args)) {
+    return wgmma_backward(stream, args);
+  }
   dispatch_head_dim(args.shape.head_dim, [&](auto size) {
     launch_backward<DqShape<size()>, DkvShape<size()>>(stream, args);
   });

@@ -3,6 +3,7 @@
 #include "kernels/cuda/attention/launch.cuh"
 #include "kernels/cuda/attention/launchers.h"
 #include "kernels/cuda/attention/mma_products.cuh"
+#include "kernels/cuda/attention/wgmma_attention.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -16,6 +17,9 @@ using Shape =
 }  // namespace
 
 void flash_tf32_forward(CudaStream& stream, const AttentionForward<CudaDevice>& args) {
+  if (wgmma_serves(stream, args)) {
+    return wgmma_forward(stream, args);
+  }
   dispatch_head_dim(args.shape.head_dim,
                     [&](auto size) { launch_forward<Shape<size()>>(stream, args); });
 }

@@ -1,0 +1,110 @@
+// The launches of attention by wgmma.
+
+#include "kernels/cuda/allow_shared.cuh"
+#include "kernels/cuda/attention/launch.cuh"
+#include "kernels/cuda/attention/transposed_heads.cuh"
+#include "kernels/cuda/attention/wgmma_attention.h"
+#include "kernels/cuda/attention/wgmma_backward.cuh"
+#include "kernels/cuda/attention/wgmma_forward.cuh"
+#include "kernels/cuda/gemm/tensor_map.cuh"
+
+namespace lockstep::cuda {
+namespace {
+
+using Shape = WgmmaAttentionShape;
+
+bool has_wgmma(const CudaStream& stream) {
+  return stream.facts().compute_capability == 90;
+}
+
+int64_t head_elements(const AttentionShape& shape) {
+  return shape.batch * shape.heads * kWgmmaHeadDim * shape.time;
+}
+
+CUtensorMap map_of(const float* data, int64_t rows, int64_t columns) {
+  return tensor_map({data, rows, columns, columns}, Shape::kStep, TensorElements::kRoundedToTf32);
+}
+
+/// `blocks` for each head.
+template <class Args>
+void launch_wgmma(CudaStream& stream, void (*kernel)(Args), const Args& args, int blocks,
+                  int shared_bytes) {
+  allow_shared(kernel, shared_bytes);
+  kernel<<<static_cast<unsigned>(args.heads.count * blocks), Shape::kThreads, shared_bytes,
+           stream.handle()>>>(args);
+  check_cuda(cudaGetLastError(), "launching attention");
+}
+
+}  // namespace
+
+bool wgmma_takes(const AttentionShape& shape) {
+  // Below, a block's few steps do not make up for what it fetches first.
+  constexpr int64_t kShortest = 512;
+  return shape.head_dim == kWgmmaHeadDim && shape.time >= kShortest &&
+         shape.time % Shape::kOwn == 0;
+}
+
+bool wgmma_serves(const CudaStream& stream, const AttentionForward<CudaDevice>& args) {
+  return has_wgmma(stream) && wgmma_takes(args.shape) &&
+         all_aligned16(args.out.data(), args.qkv.data());
+}
+
+bool wgmma_serves(const CudaStream& stream, const AttentionBackward<CudaDevice>& args) {
+  return has_wgmma(stream) && wgmma_takes(args.shape) &&
+         all_aligned16(args.dqkv.data(), args.delta.data(), args.dout.data(), args.lse.data(),
+                       args.out.data(), args.qkv.data());
+}
+
+int64_t wgmma_forward_scratch(const AttentionShape& shape) {
+  return head_elements(shape);
+}
+
+int64_t wgmma_backward_scratch(const AttentionShape& shape) {
+  return kTransposedMatrices * head_elements(shape);
+}
+
+void wgmma_forward(CudaStream& stream, const AttentionForward<CudaDevice>& args) {
+  const AttentionShape& shape = args.shape;
+  const Heads heads = heads_of(shape, args.out.data(), args.qkv.data());
+  float* const transposed = stream.scratch<float>(wgmma_forward_scratch(shape)).data();
+  transpose_heads(stream, {.heads = heads,
+                           .to = transposed,
+                           .from = {{args.qkv.data() + 2 * heads.channels(), true}},
+                           .count = 1});
+  launch_wgmma(stream, &wgmma_forward_kernel,
+               {.qkv = map_of(args.qkv.data(), shape.batch * shape.time, heads.packed_stride()),
+                .transposed = map_of(transposed, heads.count * kWgmmaHeadDim, shape.time),
+                .heads = heads,
+                .scale = score_scale(shape),
+                .out = args.out.data(),
+                .lse = args.lse.data()},
+               heads.time / Shape::kOwn, Shape::kRingBytes);
+}
+
+void wgmma_backward(CudaStream& stream, const AttentionBackward<CudaDevice>& args) {
+  const AttentionShape& shape = args.shape;
+  const Heads heads = heads_of(shape, args.dqkv.data(), args.dout.data(), args.qkv.data());
+  float* const transposed = stream.scratch<float>(wgmma_backward_scratch(shape)).data();
+  transpose_heads(stream, {.heads = heads,
+                           .to = transposed,
+                           .from = {{args.qkv.data(), true},
+                                    {args.qkv.data() + heads.channels(), true},
+                                    {args.dout.data(), false}},
+                           .count = kTransposedMatrices,
+                           .out = args.out.data(),
+                           .delta = args.delta.data()});
+  const int64_t tokens = shape.batch * shape.time;
+  launch_wgmma(stream, &wgmma_backward_kernel,
+               {.qkv = map_of(args.qkv.data(), tokens, heads.packed_stride()),
+                .dout = map_of(args.dout.data(), tokens, heads.stride()),
+                .transposed = map_of(transposed, kTransposedMatrices * heads.count * kWgmmaHeadDim,
+                                     shape.time),
+                .heads = heads,
+                .scale = score_scale(shape),
+                .dqkv = args.dqkv.data(),
+                .delta = args.delta.data(),
+                .lse = args.lse.data()},
+               2 * heads.time / Shape::kOwn, BackwardRing::kSharedBytes);
+}
+
+}  // namespace lockstep::cuda
