@@ -34,6 +34,19 @@ struct AttentionSpeed {
   double half;
   double start;
 };
+struct AttentionSpeeds {
+  AttentionSpeed forward;
+  AttentionSpeed backward;
+};
+
+AttentionSpeeds attention_speeds(Precision precision, int64_t time) {
+  constexpr int64_t kLong = 512;  // from here on by wgmma
+  if (precision == Precision::kFp32) {
+    return {{45.2e6, 366, 4}, {28.5e6, 184, 6}};
+  }
+  return time < kLong ? AttentionSpeeds{{198.7e6, 400, 4}, {128.2e6, 270, 6}}
+                      : AttentionSpeeds{{278e6, 664, 4}, {172e6, 381, 12}};
+}
 
 double attention_microseconds(const AttentionSpeed& speed, double flops, int64_t time) {
   const auto context = static_cast<double>(time);
@@ -94,13 +107,9 @@ class Prediction {
     const int64_t time = work_.model.block_size;
     const double forward =
         2.0 * static_cast<double>(rows_ * channels_) * static_cast<double>(time + 1);
-    const bool tf32 = work_.precision == Precision::kTf32;
-    attention_us_ += attention_microseconds(
-                         tf32 ? AttentionSpeed{198.7e6, 400, 4} : AttentionSpeed{45.2e6, 366, 4},
-                         forward, time) +
-                     attention_microseconds(
-                         tf32 ? AttentionSpeed{128.2e6, 270, 6} : AttentionSpeed{28.5e6, 184, 6},
-                         2.5 * forward, time);
+    const AttentionSpeeds speeds = attention_speeds(work_.precision, time);
+    attention_us_ += attention_microseconds(speeds.forward, forward, time) +
+                     attention_microseconds(speeds.backward, 2.5 * forward, time);
   }
 
   // Of the biases, of one layer.

@@ -31,13 +31,13 @@ struct Measured {
 
 // docs/performance.md
 TEST(StepTime, IsWithinATwentiethOfWhatWasMeasuredOnAnH200) {
-  for (const Measured& run : {Measured{char_gpt(256), 16, Precision::kTf32, 2.12},
-                              Measured{char_gpt(256), 64, Precision::kTf32, 6.71},
+  for (const Measured& run : {Measured{char_gpt(256), 16, Precision::kTf32, 2.05},
+                              Measured{char_gpt(256), 64, Precision::kTf32, 6.60},
                               Measured{char_gpt(256), 16, Precision::kFp32, 4.33},
                               Measured{char_gpt(256), 64, Precision::kFp32, 15.4},
-                              Measured{char_gpt(1024), 16, Precision::kTf32, 8.53},
-                              Measured{char_gpt(2048), 16, Precision::kTf32, 21.7},
-                              Measured{kGpt2, 32, Precision::kTf32, 116}}) {
+                              Measured{char_gpt(1024), 16, Precision::kTf32, 7.65},
+                              Measured{char_gpt(2048), 16, Precision::kTf32, 17.9},
+                              Measured{kGpt2, 32, Precision::kTf32, 110}}) {
     const auto time =
         predict_step({.model = run.model, .batch = run.batch, .precision = run.precision}, h200());
     ASSERT_TRUE(time);
