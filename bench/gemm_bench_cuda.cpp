@@ -33,9 +33,8 @@ struct Subject {
   std::optional<Precision> model = {};
   Cublas::Math math = Cublas::Math::kFp32;
 
-  bool tensor_cores() const {
-    return rung != nullptr ? rung->tensor_cores : model == Precision::kTf32;
-  }
+  // What a product of ours is compared with: cuBLAS in the same precision.
+  Precision precision() const { return rung != nullptr ? rung->precision : *model; }
 };
 
 struct Row {
@@ -281,10 +280,12 @@ void print_means(const std::vector<std::vector<Row>>& results) {
     ratios.reserve(results.size());
     const Row& first = results.front()[i];
     for (const std::vector<Row>& rows : results) {
-      ratios.push_back(first.subject.tensor_cores() ? *rows[i].tf32 : *rows[i].fp32);
+      ratios.push_back(first.subject.precision() == Precision::kTf32 ? *rows[i].tf32
+                                                                     : *rows[i].fp32);
     }
     fmt::print("# {}: geometric mean {:.3f} of cuBLAS {}\n", first.subject.name,
-               geometric_mean(ratios), first.subject.tensor_cores() ? "TF32" : "fp32");
+               geometric_mean(ratios),
+               first.subject.precision() == Precision::kTf32 ? "TF32" : "fp32");
   }
 }
 

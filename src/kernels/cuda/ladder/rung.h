@@ -15,7 +15,7 @@ struct Rung {
   int number;
   std::string_view name;
   std::string_view idea;
-  bool tensor_cores;  ///< multiplies in TF32; otherwise in fp32
+  Precision precision;  ///< of what its products err by, not of what instructions it takes
 
   /// c = op(a) · op(b) for any shape and transposes; the other fields of the problem must be empty.
   /// Enqueues only.

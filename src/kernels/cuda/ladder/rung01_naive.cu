@@ -45,7 +45,7 @@ Rung rung_naive() {
   return {1,
           "naive",
           "one thread per element, rows along threadIdx.x",
-          false,
+          Precision::kFp32,
           &launch_rung<Naive>,
           &rung_resources<Naive>};
 }

@@ -46,7 +46,7 @@ Rung rung_coalesced() {
   return {2,
           "coalesced",
           "columns along threadIdx.x",
-          false,
+          Precision::kFp32,
           &launch_rung<Coalesced>,
           &rung_resources<Coalesced>};
 }

@@ -58,7 +58,7 @@ Rung rung_shared_tile() {
   return {3,
           "shared tile",
           "32 x 32 tiles staged in shared memory",
-          false,
+          Precision::kFp32,
           &launch_rung<SharedTile>,
           &rung_resources<SharedTile>};
 }

@@ -67,7 +67,7 @@ Rung rung_register_column() {
   return {4,
           "register column",
           "eight elements of a column per thread",
-          false,
+          Precision::kFp32,
           &launch_rung<RegisterColumn>,
           &rung_resources<RegisterColumn>};
 }

@@ -78,7 +78,7 @@ Rung rung_register_tile() {
   return {5,
           "register tile",
           "8 x 8 elements per thread",
-          false,
+          Precision::kFp32,
           &launch_rung<RegisterTile>,
           &rung_resources<RegisterTile>};
 }

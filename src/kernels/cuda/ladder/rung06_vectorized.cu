@@ -75,7 +75,7 @@ Rung rung_vectorized() {
   return {6,
           "vectorized",
           "16-byte accesses everywhere",
-          false,
+          Precision::kFp32,
           &launch_rung<Vectorized>,
           &rung_resources<Vectorized>};
 }

@@ -62,7 +62,7 @@ Rung rung_warp_tile() {
   return {7,
           "warp tile",
           "32 x 64 tile per warp, lanes 4 x 8",
-          false,
+          Precision::kFp32,
           &launch_rung<WarpTiled>,
           &rung_resources<WarpTiled>};
 }

@@ -74,7 +74,7 @@ Rung rung_double_buffered() {
   return {8,
           "double buffered",
           "next tile loads behind this one's products",
-          false,
+          Precision::kFp32,
           &launch_rung<DoubleBuffered>,
           &rung_resources<DoubleBuffered>};
 }

@@ -127,7 +127,7 @@ Rung rung_wmma() {
   return {9,
           "wmma",
           "tensor cores in TF32 through wmma fragments",
-          true,
+          Precision::kTf32,
           &launch_rung<Wmma>,
           &rung_resources<Wmma>};
 }

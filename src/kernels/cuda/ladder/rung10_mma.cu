@@ -121,8 +121,12 @@ struct Mma {
 }  // namespace
 
 Rung rung_mma() {
-  return {10,   "mma.sync",        "raw TF32 mma with fragment-ordered, swizzled tiles",
-          true, &launch_rung<Mma>, &rung_resources<Mma>};
+  return {10,
+          "mma.sync",
+          "raw TF32 mma with fragment-ordered, swizzled tiles",
+          Precision::kTf32,
+          &launch_rung<Mma>,
+          &rung_resources<Mma>};
 }
 
 }  // namespace lockstep

@@ -36,7 +36,7 @@ Rung rung_multistage_mma() {
   return {11,
           "multistage mma",
           "cp.async, three stages, swizzled tiles in memory order",
-          true,
+          Precision::kTf32,
           &launch_rung<MultistageMma>,
           &rung_resources<MultistageMma>};
 }

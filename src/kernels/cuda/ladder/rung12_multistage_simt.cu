@@ -34,7 +34,7 @@ Rung rung_multistage_simt() {
   return {12,
           "multistage simt",
           "fp32: cp.async stages, 128 elements per thread",
-          false,
+          Precision::kFp32,
           &launch_rung<MultistageSimt>,
           &rung_resources<MultistageSimt>};
 }
