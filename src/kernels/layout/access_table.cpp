@@ -63,7 +63,7 @@ void add_fragment_order(std::vector<Access>& table) {
   table.push_back({10, kRole, kMajor, "load 16 B", fragment_loads<kMajor>()});
 }
 
-// --- Rung 11: 16-byte copies into swizzled rows, ldmatrix or 16-byte loads ---------------------
+// --- Rung 11: 16-byte copies into swizzled rows, ldmatrix or 16-byte loads --------------
 
 template <Major kMajor, int kExtent, int kStage, int kGroup>
 int staged_stores() {
@@ -78,20 +78,23 @@ int staged_stores() {
   return worst;
 }
 
-template <Major kMajor, int kExtent, int kStage, int kGroup>
+template <Role kRole, Major kMajor, int kExtent, int kStage, int kGroup>
 int staged_loads() {
   int worst = 0;
   for (int e0 = 0; e0 < kExtent; e0 += 8 * kGroup) {
     for (int k0 = 0; k0 < kStage; k0 += 8) {
       for (int i = 0; i < kGroup; i += kMajor == Major::kK ? 2 : 4) {
         for (int half = 0; half < 2; ++half) {
-          worst = std::max(worst, passes_of(4, [&](int lane) {
-                             if constexpr (kMajor == Major::kK) {
-                               return matrix_row_offset<kExtent, kStage, kGroup>(lane, e0, k0, i);
-                             } else {
-                               return group_offset<kExtent, kStage, kGroup>(lane, e0, k0, half, i);
-                             }
-                           }));
+          worst =
+              std::max(worst, passes_of(4, [&](int lane) {
+                         if constexpr (kMajor == Major::kK) {
+                           return matrix_row_offset<kStage>(
+                               matrix_row_origin<kRole, kExtent, kStage, kGroup>(lane, e0), k0, i);
+                         } else {
+                           return group_offset<kExtent>(
+                               group_origin<kExtent, kStage, kGroup>(lane, e0), k0, half, i);
+                         }
+                       }));
         }
       }
     }
@@ -99,15 +102,15 @@ int staged_loads() {
   return worst;
 }
 
-template <Major kMajor, Role kRole>
-void add_multistage_mma(std::vector<Access>& table) {
-  using Shape = MmaTile128x128;
+template <class Shape, Major kMajor, Role kRole>
+void add_multistage_mma(int rung, std::vector<Access>& table) {
   constexpr int extent = kRole == Role::kA ? Shape::kBlockM : Shape::kBlockN;
   constexpr int group = (kRole == Role::kA ? Shape::kWarpM : Shape::kWarpN) / 8;
   constexpr int stage = Shape::kDepth;
-  table.push_back({11, kRole, kMajor, "store 16 B", staged_stores<kMajor, extent, stage, group>()});
-  table.push_back({11, kRole, kMajor, kMajor == Major::kK ? "ldmatrix" : "load 16 B",
-                   staged_loads<kMajor, extent, stage, group>()});
+  table.push_back(
+      {rung, kRole, kMajor, "store 16 B", staged_stores<kMajor, extent, stage, group>()});
+  table.push_back({rung, kRole, kMajor, kMajor == Major::kK ? "ldmatrix" : "load 16 B",
+                   staged_loads<kRole, kMajor, extent, stage, group>()});
 }
 
 // --- Rung 12: always [k][extent] --------------------------------------------------------------
@@ -162,7 +165,7 @@ void add_multistage_simt(std::vector<Access>& table) {
 template <Major kMajor, Role kRole>
 void add_all(std::vector<Access>& table) {
   add_fragment_order<kMajor, kRole>(table);
-  add_multistage_mma<kMajor, kRole>(table);
+  add_multistage_mma<MmaTile256x128, kMajor, kRole>(11, table);
   add_multistage_simt<kMajor, kRole>(table);
 }
 

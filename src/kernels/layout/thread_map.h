@@ -33,20 +33,36 @@ constexpr Place transposing_share(int thread) {
   return {thread / 32 * 4 + thread % 32 / 8, thread % 8};
 }
 
-/// A K-major staged tile, by ldmatrix: the offset of the row that the lane names. The four matrices
-/// are (group index, half of k) = (i, 0), (i + 1, 0), (i, 1), (i + 1, 1).
-template <int kExtent, int kDepth, int kGroup>
-constexpr int matrix_row_offset(int lane, int e0, int k0, int i) {
-  const int row = e0 + lane % 8 * kGroup + lane / 8 % 2 + i;
-  return staged_chunk<Major::kK, kExtent, kDepth, kGroup>(row, k0 / 4 + lane / 16);
+/// A K-major staged tile, by ldmatrix: which group index and which half of k each of the four
+/// matrices is of, so that the four registers are one fragment of A or two of B.
+template <Role kRole>
+constexpr Place matrix_place(int matrix) {
+  return kRole == Role::kA ? Place{matrix % 2, matrix / 2} : Place{matrix / 2, matrix % 2};
+}
+/// The offset of the row that the lane names for the first of a warp's matrices, those of group
+/// indices 0 and 1 at k = 0; the warp's part of the tile starts at e0.
+template <Role kRole, int kExtent, int kDepth, int kGroup>
+constexpr int matrix_row_origin(int lane, int e0) {
+  const Place matrix = matrix_place<kRole>(lane / 8);
+  return staged_chunk<Major::kK, kExtent, kDepth, kGroup>(e0 + lane % 8 * kGroup + matrix.extent,
+                                                          matrix.depth);
+}
+/// Of those from group index i on at k0, a multiple of eight. `origin` may be an address, in units
+/// of kUnit bytes to a float.
+template <int kDepth, int kUnit = 1, class Offset>
+constexpr Offset matrix_row_offset(Offset origin, int k0, int i) {
+  return (origin ^ static_cast<Offset>(k0 * kUnit)) + i * kDepth * kUnit;
 }
 
-/// An MN-major staged tile: the offset of the lane's values i ... i + 3 of its group, at one half
-/// of the eight k.
+/// An MN-major staged tile, by 16-byte loads: likewise the offset of the lane's values 0 ... 3 of
+/// its group at k = 0, and of values i ... i + 3 at one half of the eight k.
 template <int kExtent, int kDepth, int kGroup>
-constexpr int group_offset(int lane, int e0, int k0, int half, int i) {
-  const int row = k0 + lane % 4 + 4 * half;
-  return staged_chunk<Major::kMN, kExtent, kDepth, kGroup>(row, (e0 + lane / 4 * kGroup + i) / 4);
+constexpr int group_origin(int lane, int e0) {
+  return staged_chunk<Major::kMN, kExtent, kDepth, kGroup>(lane % 4, (e0 + lane / 4 * kGroup) / 4);
+}
+template <int kExtent, int kUnit = 1, class Offset>
+constexpr Offset group_offset(Offset origin, int k0, int half, int i) {
+  return (origin ^ static_cast<Offset>(i * kUnit)) + (k0 + 4 * half) * kExtent * kUnit;
 }
 
 /// The lanes of a warp of the fp32 kernels: kM x kN of them, each with pieces of 4 x 4 elements

@@ -65,7 +65,7 @@ int demanded(int lane, int e0, int k0, int i, int half, int depth) {
   return (e0 + kGroup * (a.row % 8) + i) * depth + k0 + a.column;
 }
 
-template <int kExtent, int kDepth, int kGroup>
+template <Role kRole, int kExtent, int kDepth, int kGroup>
 void expect_matrix_loads_fit() {
   const std::vector<int> memory = staged(kExtent, kDepth, [](int e, int d) {
     return staged_offset<Major::kK, kExtent, kDepth, kGroup>(e, d);
@@ -77,10 +77,12 @@ void expect_matrix_loads_fit() {
           // Register r receives element t of row g of matrix r; lane 8 r + g named that row.
           for (int r = 0; r < 4; ++r) {
             const int named = 8 * r + lane / 4;
-            const int offset = matrix_row_offset<kExtent, kDepth, kGroup>(named, e0, k0, i);
+            const Place at = matrix_place<kRole>(r);
+            const int origin = matrix_row_origin<kRole, kExtent, kDepth, kGroup>(named, e0);
+            const int offset = matrix_row_offset<kDepth>(origin, k0, i);
             EXPECT_EQ(offset % 4, 0);
             EXPECT_EQ(memory[static_cast<size_t>(offset + lane % 4)],
-                      demanded<kGroup>(lane, e0, k0, i + r % 2, r / 2, kDepth));
+                      demanded<kGroup>(lane, e0, k0, i + at.extent, at.depth, kDepth));
           }
         }
       }
@@ -98,7 +100,8 @@ void expect_group_loads_fit() {
       for (int i = 0; i < kGroup; ++i) {
         for (int lane = 0; lane < 32; ++lane) {
           for (int half = 0; half < 2; ++half) {
-            const int offset = group_offset<kExtent, kDepth, kGroup>(lane, e0, k0, half, i / 4 * 4);
+            const int origin = group_origin<kExtent, kDepth, kGroup>(lane, e0);
+            const int offset = group_offset<kExtent>(origin, k0, half, i / 4 * 4);
             EXPECT_EQ(memory[static_cast<size_t>(offset + i % 4)],
                       demanded<kGroup>(lane, e0, k0, i, half, kDepth));
           }
@@ -109,8 +112,12 @@ void expect_group_loads_fit() {
 }
 
 TEST(StagedTile, LoadsPickWhatTheInstructionDemands) {
-  expect_matrix_loads_fit<128, 32, 8>();
-  expect_matrix_loads_fit<64, 32, 4>();
+  expect_matrix_loads_fit<Role::kA, 256, 32, 8>();
+  expect_matrix_loads_fit<Role::kA, 128, 32, 8>();
+  expect_matrix_loads_fit<Role::kA, 64, 32, 4>();
+  expect_matrix_loads_fit<Role::kB, 128, 32, 8>();
+  expect_matrix_loads_fit<Role::kB, 64, 32, 4>();
+  expect_group_loads_fit<256, 32, 8>();
   expect_group_loads_fit<128, 32, 8>();
   expect_group_loads_fit<64, 32, 4>();
 }

@@ -3,11 +3,14 @@
 // The multi-stage tensor-core product (TF32, mma.sync): cp.async feeds swizzled tiles, fragments
 // are read from either major without a transposed copy.
 
-#include "kernels/cuda/gemm/pipeline.cuh"
+#include "kernels/cuda/gemm/mma_pipeline.cuh"
 #include "kernels/cuda/ptx/mma.cuh"
+#include "kernels/cuda/ptx/shared.cuh"
 #include "kernels/layout/thread_map.h"
 
 namespace lockstep::cuda {
+
+using layout::Role;
 
 /// Where TileStager puts the chunks of an operand whose lanes own kGroup neighbours.
 template <Major kMajor, int kExtent, int kDepth, int kGroup>
@@ -21,33 +24,40 @@ struct FragmentLayout {
   }
 };
 
-/// A warp's fragments of one operand for one step of k: kCount indices of the extent, of which lane
-/// (g, t) owns kGroup neighbours from kGroup g on. Registers: [group index][k half], the value at
-/// (kGroup g + index, t + 4 half).
-template <Major kMajor, int kExtent, int kDepth, int kGroup>
+/// A warp's fragments of one operand for eight k, as they lie in shared memory: the values of which
+/// lane (g, t) owns kGroup neighbours of the extent, from kGroup g on. Registers: [group index][k
+/// half], the value at (kGroup g + index, t + 4 half).
+template <Role kRole, Major kMajor, int kExtent, int kDepth, int kGroup>
 struct WarpFragments {
   uint32_t values[kGroup][2];
 
-  __device__ void load(const float* tile, int e0, int k0) {
+  /// Where in a tile the lane's loads begin, in bytes; the warp's part starts at e0.
+  static __device__ uint32_t origin(int e0) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
+    return 4 * (kMajor == Major::kK
+                    ? layout::matrix_row_origin<kRole, kExtent, kDepth, kGroup>(lane, e0)
+                    : layout::group_origin<kExtent, kDepth, kGroup>(lane, e0));
+  }
+
+  /// `at` is the origin in a tile that starts at a multiple of 128 bytes.
+  __device__ void load(uint32_t at, int k0) {
     if constexpr (kMajor == Major::kK) {
 #pragma unroll
       for (int i = 0; i < kGroup; i += 2) {
         uint32_t four[4];
-        load_matrices(four,
-                      tile + layout::matrix_row_offset<kExtent, kDepth, kGroup>(lane, e0, k0, i));
-        values[i][0] = four[0];
-        values[i + 1][0] = four[1];
-        values[i][1] = four[2];
-        values[i + 1][1] = four[3];
+        load_matrices(four, layout::matrix_row_offset<kDepth, 4>(at, k0, i));
+#pragma unroll
+        for (int matrix = 0; matrix < 4; ++matrix) {
+          const layout::Place place = layout::matrix_place<kRole>(matrix);
+          values[i + place.extent][place.depth] = four[matrix];
+        }
       }
     } else {
 #pragma unroll
       for (int half = 0; half < 2; ++half) {
 #pragma unroll
         for (int i = 0; i < kGroup; i += 4) {
-          const uint4 four = *reinterpret_cast<const uint4*>(
-              tile + layout::group_offset<kExtent, kDepth, kGroup>(lane, e0, k0, half, i));
+          const uint4 four = load_shared16(layout::group_offset<kExtent, 4>(at, k0, half, i));
           values[i][half] = four.x;
           values[i + 1][half] = four.y;
           values[i + 2][half] = four.z;
@@ -56,56 +66,85 @@ struct WarpFragments {
       }
     }
   }
-
-  /// When the values are used, not when they are loaded: the loads stay in flight meanwhile.
-  __device__ void round() {
-#pragma unroll
-    for (int i = 0; i < kGroup; ++i) {
-      values[i][0] = round_to_tf32(values[i][0]);
-      values[i][1] = round_to_tf32(values[i][1]);
-    }
-  }
 };
 
-/// A warp's part of the product: rows kGroupM g + i, columns kGroupN (2 t) + j and kGroupN (2 t +
-/// 1) + j of its tile, which starts at (row, column) of the block's.
-template <class Shape, Major kA, Major kB>
-struct MmaCompute {
+/// sum += a · b for one row of fragments.
+template <int kColumns>
+__device__ void multiply_row(float (&sum)[kColumns][4], const uint32_t (&a)[4],
+                             const uint2 (&b)[kColumns]) {
+#pragma unroll
+  for (int j = 0; j < kColumns; ++j) {
+    mma_tf32(sum[j], a, b[j]);
+  }
+}
+
+/// What a warp's mma instructions take for eight k: A's fragments of rows kGroupM g + 2 i and + 1,
+/// B's of columns kGroupN g + j.
+template <int kRows, int kColumns>
+struct MmaFactors {
+  uint32_t a[kRows][4];
+  uint2 b[kColumns];
+};
+
+/// A warp's part of a product: rows kGroupM g + i, columns kGroupN (2 t) + j and kGroupN (2 t + 1)
+/// + j of its tile, which starts at (row, column) of the block's. A step is kPieces times eight k
+/// deep. Products derive from it: take() makes factors of what load() brought, and
+/// multiply(after_row) uses them, calling after_row(i) behind each row i of instructions.
+template <class Shape, Major kA, Major kB, int kPieces>
+class WarpProduct {
+ public:
   static constexpr int kGroupM = Shape::kWarpM / 8;
   static constexpr int kGroupN = Shape::kWarpN / 8;
-  static constexpr int kSteps = Shape::kDepth / 8;
+  static constexpr int kRows = kGroupM / 2;  ///< of mma instructions
+  static constexpr int kSteps = Shape::kDepth / (8 * kPieces);
   static_assert(kGroupM == 4 || kGroupM == 8);
   static_assert(kGroupN == 4 || kGroupN == 8);
+  using AFragments = WarpFragments<Role::kA, kA, Shape::kBlockM, Shape::kDepth, kGroupM>;
+  using BFragments = WarpFragments<Role::kB, kB, Shape::kBlockN, Shape::kDepth, kGroupN>;
 
-  int row;
-  int column;
-  WarpFragments<kA, Shape::kBlockM, Shape::kDepth, kGroupM> a[2];
-  WarpFragments<kB, Shape::kBlockN, Shape::kDepth, kGroupN> b[2];
-  float sum[kGroupM / 2][kGroupN][4] = {};
+  float sum[kRows][kGroupN][4] = {};
 
-  template <int kSlot>
-  __device__ void load(const float* a_tile, const float* b_tile, int step) {
-    a[kSlot].load(a_tile, row, step * 8);
-    b[kSlot].load(b_tile, column, step * 8);
+  __device__ WarpProduct(int row, int column)
+      : row_(row),
+        column_(column),
+        a_origin_(AFragments::origin(row)),
+        b_origin_(BFragments::origin(column)) {}
+
+  /// Turns to these tiles.
+  __device__ void begin(uint32_t a_tile, uint32_t b_tile) {
+    a_at_ = a_tile + a_origin_;
+    b_at_ = b_tile + b_origin_;
   }
 
-  template <int kSlot>
-  __device__ void multiply() {
-    a[kSlot].round();
-    b[kSlot].round();
+  __device__ void load(int step) {
 #pragma unroll
-    for (int i = 0; i < kGroupM; i += 2) {
-      const auto& upper = a[kSlot].values[i];
-      const auto& lower = a[kSlot].values[i + 1];
-      const uint32_t rows[4] = {upper[0], lower[0], upper[1], lower[1]};
-#pragma unroll
-      for (int j = 0; j < kGroupN; ++j) {
-        mma_tf32(sum[i / 2][j], rows, make_uint2(b[kSlot].values[j][0], b[kSlot].values[j][1]));
-      }
+    for (int piece = 0; piece < kPieces; ++piece) {
+      a_[piece].load(a_at_, (step * kPieces + piece) * 8);
+      b_[piece].load(b_at_, (step * kPieces + piece) * 8);
     }
   }
 
-  /// Calls visit(row, column, value4) for each run of four neighbouring columns, in the warp's
+  /// Those of a piece, each word passed through map.
+  using Factors = MmaFactors<kRows, kGroupN>;
+  template <class Map>
+  __device__ Factors factors(int piece, Map map) const {
+    Factors made;
+#pragma unroll
+    for (int j = 0; j < kGroupN; ++j) {
+      const auto& column = b_[piece].values[j];
+      made.b[j] = make_uint2(map(column[0]), map(column[1]));
+    }
+#pragma unroll
+    for (int i = 0; i < kRows; ++i) {
+#pragma unroll
+      for (int r = 0; r < 4; ++r) {
+        made.a[i][r] = map(a_[piece].values[2 * i + r % 2][r / 2]);
+      }
+    }
+    return made;
+  }
+
+  /// Calls visit(row, column, value4) for each run of four neighbouring columns, in the block's
   /// tile.
   template <class Visit>
   __device__ void for_each4(Visit visit) {
@@ -119,41 +158,78 @@ struct MmaCompute {
 #pragma unroll
         for (int j = 0; j < kGroupN; j += 4) {
           const int r = i % 2 * 2 + odd;
-          visit(kGroupM * g + i, kGroupN * (2 * t + odd) + j,
+          visit(row_ + kGroupM * g + i, column_ + kGroupN * (2 * t + odd) + j,
                 make_float4(sum[i / 2][j][r], sum[i / 2][j + 1][r], sum[i / 2][j + 2][r],
                             sum[i / 2][j + 3][r]));
         }
       }
     }
   }
+
+ private:
+  int row_;
+  int column_;
+  uint32_t a_origin_;
+  uint32_t b_origin_;
+  uint32_t a_at_;
+  uint32_t b_at_;
+  AFragments a_[kPieces];
+  BFragments b_[kPieces];
 };
 
-/// Block (x, y, z) computes tile (y, x) of the z-th slice of k. Store says how deep a slice is, and
-/// takes what comes out: see Output.
-template <class Shape, bool kVectorized, Major kA, Major kB, class Store>
+/// Products of factors that are rounded to TF32.
+template <class Shape, Major kA, Major kB>
+class RoundedProduct : public WarpProduct<Shape, kA, kB, 1> {
+  using Base = WarpProduct<Shape, kA, kB, 1>;
+
+ public:
+  /// Steps that are compiled one after the other. Of MN-major operands, fragments are put together
+  /// from several loads: within one step the compiler rounds them into place, but where it sees
+  /// several, it rounds in place and moves the results, instruction by instruction.
+  static constexpr int kUnroll = kA == Major::kK && kB == Major::kK ? Base::kSteps : 1;
+  using Base::Base;
+
+  __device__ void take() { factors_ = this->factors(0, round_to_tf32); }
+
+  template <class AfterRow>
+  __device__ void multiply(AfterRow after_row) {
+#pragma unroll
+    for (int i = 0; i < Base::kRows; ++i) {
+      multiply_row(this->sum[i], factors_.a[i], factors_.b);
+      after_row(i);
+    }
+  }
+
+ private:
+  typename Base::Factors factors_;
+};
+
+/// Block (x, y, z) computes tile (y, x) of the z-th slice of k. Product<Shape, kA, kB> is what each
+/// warp does: see WarpProduct. Store says how deep a slice is, and takes what comes out: see
+/// Output.
+template <template <class, Major, Major> class Product, class Shape, bool kVectorized, Major kA,
+          Major kB, class Store>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
     gemm_mma_kernel(Operand<kA> a, Operand<kB> b, Store store) {
   extern __shared__ __align__(128) float shared[];
-  using Compute = MmaCompute<Shape, kA, kB>;
-  using ALayout = FragmentLayout<kA, Shape::kBlockM, Shape::kDepth, Compute::kGroupM>;
-  using BLayout = FragmentLayout<kB, Shape::kBlockN, Shape::kDepth, Compute::kGroupN>;
+  using Work = Product<Shape, kA, kB>;
+  using ALayout = FragmentLayout<kA, Shape::kBlockM, Shape::kDepth, Work::kGroupM>;
+  using BLayout = FragmentLayout<kB, Shape::kBlockN, Shape::kDepth, Work::kGroupN>;
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int m0 = static_cast<int>(blockIdx.y) * Shape::kBlockM;
   const int n0 = static_cast<int>(blockIdx.x) * Shape::kBlockN;
   const int d0 = static_cast<int>(blockIdx.z) * store.slice_depth;
   const int depth = min(a.depth - d0, store.slice_depth);
 
-  Compute compute{.row = warp / Shape::kWarpsN * Shape::kWarpM,
-                  .column = warp % Shape::kWarpsN * Shape::kWarpN};
-  TileStager<kA, Shape::kBlockM, Shape::kDepth, Shape::kThreads, kVectorized, ALayout> a_stager(
-      a, m0, d0);
-  TileStager<kB, Shape::kBlockN, Shape::kDepth, Shape::kThreads, kVectorized, BLayout> b_stager(
-      b, n0, d0);
-  run_pipeline<Shape>(shared, a_stager, b_stager, (depth + Shape::kDepth - 1) / Shape::kDepth,
-                      compute);
-  compute.for_each4([&](int row, int column, float4 value) {
-    store.store4(m0 + compute.row + row, n0 + compute.column + column, value);
-  });
+  Work work(warp / Shape::kWarpsN * Shape::kWarpM, warp % Shape::kWarpsN * Shape::kWarpN);
+  TileStager<kA, Shape::kBlockM, Shape::kDepth, Shape::kThreads, kVectorized, ALayout, Work::kSteps>
+      a_stager(a, m0, d0);
+  TileStager<kB, Shape::kBlockN, Shape::kDepth, Shape::kThreads, kVectorized, BLayout, Work::kSteps>
+      b_stager(b, n0, d0);
+  run_mma_pipeline<Shape>(kept(shared_address(shared)), a_stager, b_stager,
+                          (depth + Shape::kDepth - 1) / Shape::kDepth, work);
+  work.for_each4(
+      [&](int row, int column, float4 value) { store.store4(m0 + row, n0 + column, value); });
 }
 
 }  // namespace lockstep::cuda

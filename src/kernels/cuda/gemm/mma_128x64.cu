@@ -8,7 +8,7 @@ struct Kernel {
   using Shape = layout::MmaTile128x64;
   template <Major kA, Major kB, class Store>
   static auto* get() {
-    return &gemm_mma_kernel<Shape, true, kA, kB, Store>;
+    return &gemm_mma_kernel<RoundedProduct, Shape, true, kA, kB, Store>;
   }
 };
 

@@ -8,7 +8,7 @@ struct Kernel {
   using Shape = layout::MmaTile64x64;
   template <Major kA, Major kB, class Store>
   static auto* get() {
-    return &gemm_mma_kernel<Shape, false, kA, kB, Store>;
+    return &gemm_mma_kernel<RoundedProduct, Shape, false, kA, kB, Store>;
   }
 };
 

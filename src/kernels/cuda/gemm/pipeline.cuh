@@ -1,6 +1,6 @@
 #pragma once
 
-// The loop along k that the multi-stage kernels share.
+// The loop along k of the fp32 kernels.
 
 #include "kernels/cuda/gemm/staged_tile.cuh"
 #include "kernels/cuda/ptx/async_copy.cuh"
@@ -22,9 +22,9 @@ __device__ void run_pipeline(float* shared, AStager a, BStager b, int tiles, Com
   static_assert(kSteps % 2 == 0, "a tile starts in slot 0");
   auto fill = [&](int tile) {
     if (tile < tiles) {
-      const float* to = shared + tile % Shape::kStages * Shape::kStageFloats;
+      const uint32_t to = shared_address(shared + tile % Shape::kStages * Shape::kStageFloats);
       a.fill(to);
-      b.fill(to + AStager::kFloats);
+      b.fill(to + AStager::kBytes);
     }
     commit_copies();
   };
@@ -36,21 +36,21 @@ __device__ void run_pipeline(float* shared, AStager a, BStager b, int tiles, Com
   wait_copies<Shape::kStages - 1>();
   __syncthreads();
   const float* current = shared;
-  compute.template load<0>(current, current + AStager::kFloats, 0);
+  compute.template load<0>(current, current + AStager::kBytes / 4, 0);
   int next_stage = 1;
   for (int tile = 0; tile < tiles; ++tile) {
     const float* next = shared + next_stage * Shape::kStageFloats;
     next_stage = next_stage + 1 == Shape::kStages ? 0 : next_stage + 1;
 #pragma unroll
     for (int step = 0; step < kSteps; step += 2) {
-      compute.template load<1>(current, current + AStager::kFloats, step + 1);
+      compute.template load<1>(current, current + AStager::kBytes / 4, step + 1);
       compute.template multiply<0>();
       if (step + 2 == kSteps) {
         wait_copies<Shape::kStages - 2>();
         __syncthreads();
         current = next;
       }
-      compute.template load<0>(current, current + AStager::kFloats, (step + 2) % kSteps);
+      compute.template load<0>(current, current + AStager::kBytes / 4, (step + 2) % kSteps);
       if (step + 2 == kSteps) {
         fill(tile + Shape::kStages);
       }

@@ -15,75 +15,110 @@ namespace lockstep::cuda {
 /// chunk) in floats, key(row) what the chunk was XORed with, kPitch the floats from row to row.
 /// Outside of the matrix the tile is filled with zeros. kVectorized: rows start at multiples of 16
 /// bytes.
-template <Major kMajor, int kExtent, int kDepth, int kThreads, bool kVectorized, class Layout>
+///
+/// A tile can be filled at once, or in kParts parts with other work between the copies: begin(),
+/// then copy(0) ... copy(kPartCopies - 1) and next_part(), for each part. Tiles start at multiples
+/// of 128 bytes: a key may then be applied to the address itself.
+template <Major kMajor, int kExtent, int kDepth, int kThreads, bool kVectorized, class Layout,
+          int kParts = 1>
 class TileStager {
- public:
-  static constexpr int kFloats = Layout::kPitch * (kMajor == Major::kK ? kExtent : kDepth);
-
-  /// Of the tiles whose first element is (e0, d0), (e0, d0 + kDepth) ...
-  __device__ TileStager(const Operand<kMajor>& operand, int e0, int d0) {
-    const int row = static_cast<int>(threadIdx.x) / kRowChunks;
-    const int chunk = static_cast<int>(threadIdx.x) % kRowChunks;
-    row_step_ = kRowStep * operand.stride();
-    offset_ = Layout::chunk(row, chunk);
-    if constexpr (kMajor == Major::kK) {
-      source_ = operand.address(e0 + row, d0 + chunk * 4);
-      rows_left_ = operand.extent - e0 - row;
-      columns_left_ = operand.depth - d0 - chunk * 4;
-    } else {
-      source_ = operand.address(e0 + chunk * 4, d0 + row);
-      rows_left_ = operand.depth - d0 - row;
-      columns_left_ = operand.extent - e0 - chunk * 4;
-    }
-  }
-
-  /// Starts the copies of the next tile along k. The tile starts at a multiple of 128 bytes: a key
-  /// may then be applied to the address itself.
-  __device__ void fill(const float* tile) {
-    const float* from = source_;
-    const uint32_t to = shared_address(tile + offset_);
-    const int count = min(max(columns_left_, 0), 4);
-#pragma unroll
-    for (int i = 0; i < kCopies; ++i) {
-      copy_chunk((to ^ (Layout::key(i * kRowStep) * 16)) + i * kRowStep * Layout::kPitch * 4, from,
-                 i * kRowStep < rows_left_ ? count : 0);
-      from += row_step_;
-    }
-    if constexpr (kMajor == Major::kK) {
-      source_ += kDepth;
-      columns_left_ -= kDepth;
-    } else {
-      source_ = from;
-      rows_left_ -= kDepth;
-    }
-  }
-
- private:
   static constexpr int kRowChunks = (kMajor == Major::kK ? kDepth : kExtent) / 4;
   static constexpr int kRows = kMajor == Major::kK ? kExtent : kDepth;
   static constexpr int kRowStep = kThreads / kRowChunks;
-  static constexpr int kCopies = kRows / kRowStep;
-  static_assert(kThreads % kRowChunks == 0 && kRows % kRowStep == 0 &&
-                (kRowStep & (kRowStep - 1)) == 0);
 
-  /// The first `count` elements of the chunk exist, 0 to 4. Nothing is read from where nothing
-  /// exists, so the address may be anything.
-  static __device__ void copy_chunk(uint32_t to, const float* from, int count) {
+ public:
+  static constexpr int kBytes = Layout::kPitch * kRows * 4;
+  static constexpr int kPartCopies = kRows / kRowStep / kParts;
+
+  /// Of the tiles whose first element is (e0, d0), (e0, d0 + kDepth) ...
+  __device__ TileStager(const Operand<kMajor>& operand, int e0, int d0)
+      : row_step_(kRowStep * operand.stride()) {
+    const int row = static_cast<int>(threadIdx.x) / kRowChunks;
+    const int column = static_cast<int>(threadIdx.x) % kRowChunks * 4;
+    offset_ = Layout::chunk(row, column / 4) * 4;
+    if constexpr (kMajor == Major::kK) {
+      next_source_ = operand.address(e0 + row, d0 + column);
+      next_rows_ = operand.extent - e0 - row;
+      next_columns_ = operand.depth - d0 - column;
+    } else {
+      next_source_ = operand.address(e0 + column, d0 + row);
+      next_rows_ = operand.depth - d0 - row;
+      next_columns_ = operand.extent - e0 - column;
+    }
+  }
+
+  /// Starts the copies of the next tile along k.
+  __device__ void fill(uint32_t tile) {
+    begin(tile);
+#pragma unroll
+    for (int part = 0; part < kParts; ++part) {
+#pragma unroll
+      for (int i = 0; i < kPartCopies; ++i) {
+        copy(i);
+      }
+      next_part();
+    }
+  }
+
+  /// Turns to the next tile along k.
+  __device__ void begin(uint32_t tile) {
+    to_ = tile + offset_;
+    source_ = next_source_;
+    columns_ = next_columns_;
+    rows_ = next_columns_ > 0 ? next_rows_ : 0;
+    if constexpr (kMajor == Major::kK) {
+      next_source_ += kDepth;
+      next_columns_ -= kDepth;
+    } else {
+      next_source_ += kParts * kPartCopies * row_step_;
+      next_rows_ -= kDepth;
+    }
+  }
+
+  /// Starts the i-th copy of the part. Where nothing exists, nothing is read: the address may be
+  /// anything.
+  __device__ void copy(int i) const {
+    const uint32_t to = (to_ ^ chunk_key(i * kRowStep)) + i * kRowStep * kRowBytes;
+    const float* from = source_ + i * row_step_;
+    const bool row_exists = i * kRowStep < rows_;
     if constexpr (kVectorized) {
-      copy16_async(to, from, count * 4);
+      copy16_async_or_zero(to, from, row_exists);
     } else {
 #pragma unroll
       for (int j = 0; j < 4; ++j) {
-        copy4_async(to + j * 4, from + j, j < count ? 4 : 0);
+        copy4_async(to + j * 4, from + j, row_exists && j < columns_ ? 4 : 0);
       }
     }
   }
 
-  const float* source_;
+  __device__ void next_part() {
+    to_ = (to_ ^ kPartKey) + kPartBytes;
+    source_ += kPartCopies * row_step_;
+    rows_ -= kPartRows;
+  }
+
+ private:
+  static constexpr int kRowBytes = Layout::kPitch * 4;
+  static constexpr int kPartRows = kPartCopies * kRowStep;
+  static constexpr int kPartBytes = kPartRows * kRowBytes;
+  static constexpr __host__ __device__ uint32_t chunk_key(int row) {
+    return Layout::key(row) * 16;
+  }
+  static constexpr uint32_t kPartKey = chunk_key(kPartRows);
+  static_assert(kThreads % kRowChunks == 0 && kRows % (kRowStep * kParts) == 0 &&
+                (kRowStep & (kRowStep - 1)) == 0);
+  static_assert(kParts == 1 || chunk_key(2 * kPartRows) == 0,
+                "the key of every other part is none");
+
   int64_t row_step_;
-  int offset_;
-  int rows_left_;
-  int columns_left_;
+  int offset_;  ///< bytes
+  uint32_t to_;
+  const float* source_;
+  const float* next_source_;
+  int rows_;  ///< from the part's first row to the matrix's edge
+  int next_rows_;
+  int columns_;
+  int next_columns_;
 };
 
 /// The same for a K-major operand whose tile is to be MN-major: every element is copied alone, to
@@ -91,20 +126,20 @@ class TileStager {
 template <int kExtent, int kDepth, int kThreads, int kPitch>
 class TransposingStager {
  public:
-  static constexpr int kFloats = kPitch * kDepth;
+  static constexpr int kBytes = kPitch * kDepth * 4;
 
   __device__ TransposingStager(const Operand<Major::kK>& operand, int e0, int d0) {
     const auto [row, k] = layout::transposing_share(static_cast<int>(threadIdx.x));
     source_ = operand.address(e0 + row, d0 + k);
     row_step_ = kRowStep * operand.stride();
-    offset_ = layout::outer_product_offset<kPitch>(row, k);
+    offset_ = layout::outer_product_offset<kPitch>(row, k) * 4;
     rows_left_ = operand.extent - e0 - row;
     depth_left_ = operand.depth - d0 - k;
   }
 
-  __device__ void fill(const float* tile) {
+  __device__ void fill(uint32_t tile) {
     const float* from = source_;
-    const uint32_t to = shared_address(tile + offset_);
+    const uint32_t to = tile + offset_;
 #pragma unroll
     for (int i = 0; i < kExtent / kRowStep; ++i) {
       const int depth = i * kRowStep < rows_left_ ? depth_left_ : 0;
@@ -124,7 +159,7 @@ class TransposingStager {
 
   const float* source_;
   int64_t row_step_;
-  int offset_;
+  int offset_;  ///< bytes
   int rows_left_;
   int depth_left_;
 };

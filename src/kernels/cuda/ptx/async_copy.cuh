@@ -9,6 +9,14 @@ __device__ inline uint32_t shared_address(const float* shared) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(shared));
 }
 
+/// The same value, which the compiler then keeps in a register: an address in shared memory it
+/// would rather compute anew in every turn of a loop.
+__device__ inline uint32_t kept(uint32_t value) {
+  uint32_t copy;
+  asm volatile("mov.b32 %0, %1;" : "=r"(copy) : "r"(value));
+  return copy;
+}
+
 /// Starts copying 16 bytes from global to shared memory, past the registers; only the first `bytes`
 /// are read, the rest becomes zero. Both addresses are multiples of 16.
 __device__ inline void copy16_async(uint32_t to, const float* from, int bytes) {
@@ -19,6 +27,15 @@ __device__ inline void copy16_async(uint32_t to, const float* from, int bytes) {
 /// All 16 bytes.
 __device__ inline void copy16_async(uint32_t to, const float* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+
+/// All 16 bytes where `exists`, else zeros, and nothing is read.
+__device__ inline void copy16_async_or_zero(uint32_t to, const float* from, bool exists) {
+  asm volatile(
+      "{ .reg .pred absent; setp.eq.s32 absent, %2, 0; cp.async.cg.shared.global [%0], [%1], 16, "
+      "absent; }" ::"r"(to),
+      "l"(from), "r"(static_cast<int>(exists))
+      : "memory");
 }
 
 /// The same for 4 bytes, for rows that no wider copy can start at.
