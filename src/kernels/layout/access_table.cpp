@@ -63,7 +63,7 @@ void add_fragment_order(std::vector<Access>& table) {
   table.push_back({10, kRole, kMajor, "load 16 B", fragment_loads<kMajor>()});
 }
 
-// --- Rung 11: 16-byte copies into swizzled rows, ldmatrix or 16-byte loads --------------
+// --- Rungs 11 and 13: 16-byte copies into swizzled rows, ldmatrix or 16-byte loads --------------
 
 template <Major kMajor, int kExtent, int kStage, int kGroup>
 int staged_stores() {
@@ -167,6 +167,7 @@ void add_all(std::vector<Access>& table) {
   add_fragment_order<kMajor, kRole>(table);
   add_multistage_mma<MmaTile256x128, kMajor, kRole>(11, table);
   add_multistage_simt<kMajor, kRole>(table);
+  add_multistage_mma<SplitMmaTile128x128, kMajor, kRole>(13, table);
 }
 
 template <Role kRole>

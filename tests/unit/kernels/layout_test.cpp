@@ -242,7 +242,7 @@ TEST(BankConflicts, AreCounted) {
 
 TEST(BankConflicts, OfEveryAccessAreBounded) {
   const std::vector<Access> table = access_table();
-  EXPECT_EQ(table.size(), 24U);  // three rungs, two operands, two majors, store and load
+  EXPECT_EQ(table.size(), 32U);  // four rungs, two operands, two majors, store and load
   for (const Access& access : table) {
     const bool fragment_store = access.rung == 10 && access.what.starts_with("store");
     EXPECT_LE(access.passes, fragment_store ? 2 : 1)

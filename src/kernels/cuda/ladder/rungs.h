@@ -21,5 +21,6 @@ Rung rung_wmma();
 Rung rung_mma();
 Rung rung_multistage_mma();
 Rung rung_multistage_simt();
+Rung rung_split_mma();
 
 }  // namespace lockstep
