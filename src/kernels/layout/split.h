@@ -23,6 +23,12 @@ constexpr uint32_t rest_of(uint32_t bits, uint32_t upper) {
   return std::bit_cast<uint32_t>(std::bit_cast<float>(bits) - std::bit_cast<float>(upper));
 }
 
+/// How much of a product of two floats, as a share of it, is missing at most when each is taken as
+/// the TF32 value nearest to it and what tensor cores keep of the rest, and the product of the
+/// rests is left out: 2^-23 for the last bit of each factor, which a rest of twelve bits loses, and
+/// 2^-22 for the rests. Sums of many such products err by less than one that rounds each addition.
+inline constexpr double kMostLeftOut = 0x1p-21;
+
 /// What truncation leaves of a float, rounded to the nearest TF32 value. It may be anything for a
 /// float that is not finite: nor is the truncation then.
 constexpr uint32_t truncation_rest(uint32_t bits) {

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdint>
@@ -57,6 +58,7 @@ TEST(Split, PartsAddUpToTheFactor) {
 TEST(Split, ThreeProductsErrByLittleAndOnNeitherSide) {
   double error = 0;
   double magnitude = 0;
+  double most_left_out = 0;
   for (uint64_t i = 0; i < kSamples; ++i) {
     const float x = std::abs(sample(0, i));
     const float y = std::abs(sample(1, i));
@@ -65,10 +67,15 @@ TEST(Split, ThreeProductsErrByLittleAndOnNeitherSide) {
     const double exact = static_cast<double>(x) * y;
     const double product = a.upper * b.upper + a.upper * b.rest + a.rest * b.upper;
     EXPECT_LE(std::abs(product - exact), 0x1p-20 * exact);
+    const Parts c = parts_of_a(y);
+    const double of_nearest = a.upper * c.upper + a.upper * c.rest + a.rest * c.upper;
+    EXPECT_LE(std::abs(of_nearest - exact), kMostLeftOut * exact);
+    most_left_out = std::max(most_left_out, std::abs(of_nearest - exact) / exact);
     error += product - exact;
     magnitude += exact;
   }
   EXPECT_LE(std::abs(error), 0x1p-24 * magnitude);
+  EXPECT_GE(most_left_out, kMostLeftOut / 2) << "the bound could be tighter";
 }
 
 TEST(Split, WhatIsNotFiniteStaysSoInOnePartAtLeast) {

@@ -4,8 +4,8 @@
 // precision, for three instructions in place of one.
 //
 // With x = x1 + x2, x1 the TF32 value nearest to x, the product is a1 b1 + a1 b2 + a2 b1. What is
-// left out, a2 b2 and what tensor cores drop of a2 and b2, is below what single precision resolves,
-// and of either sign, since the rests are.
+// left out, a2 b2 and what tensor cores drop of a2 and b2, is small (layout::kMostLeftOut), and of
+// either sign, since the rests are: in a sum it matters less than the rounding of each addition.
 //
 // Tensor cores truncate their sums. Those of one step of k begin at zero, the small products first,
 // and are added to the running ones in single precision, rounded to nearest.

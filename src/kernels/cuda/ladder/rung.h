@@ -31,6 +31,8 @@ struct Rung {
   };
   /// Of the kernel for these transposes, with aligned rows.
   Resources (*resources)(Transpose trans_a, Transpose trans_b);
+
+  double left_out = 0;  ///< of each product, as a share of it, at most
 };
 
 /// All rungs, in order.

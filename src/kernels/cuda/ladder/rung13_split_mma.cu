@@ -38,7 +38,8 @@ Rung rung_split_mma() {
           "fp32: factors split in two TF32 values, on rung 11's pipeline",
           Precision::kFp32,
           &launch_rung<SplitMma>,
-          &rung_resources<SplitMma>};
+          &rung_resources<SplitMma>,
+          layout::kMostLeftOut};
 }
 
 }  // namespace lockstep
