@@ -200,6 +200,16 @@ TEST(CudaGemmPlan, KernelsReadTheAOfWhatTheyAreFor) {
   EXPECT_FALSE(takes_a(GemmKernel::kLying128x128, {64, 64, 64, no, no}));
 }
 
+// The char model's head and a layer of it.
+TEST(CudaGemmPlan, BlocksThatStayHaveTilesThatEndWithB) {
+  const auto forward = [](int64_t out) {
+    return plan_gemm({4096, out, 384, Transpose::kNo, Transpose::kYes}, Precision::kTf32, gpu(132))
+        .kernel;
+  };
+  EXPECT_EQ(forward(80), GemmKernel::kWgmma128x64);
+  EXPECT_EQ(forward(384), GemmKernel::kPingPong64x192);
+}
+
 TEST(CudaGemmPlan, UnalignedRowsHaveKernelsOfTheirOwn) {
   for (const Precision precision : kPrecisions) {
     GemmQuery query = {129, 65, 33, Transpose::kNo, Transpose::kYes, false};

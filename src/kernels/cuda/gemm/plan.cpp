@@ -151,7 +151,9 @@ double product_microseconds(const GemmPlan& plan, const GemmQuery& part, const C
   const GemmKernelFacts kernel = kernel_facts(plan.kernel);
   const int k_major_operands =
       (part.trans_a == Transpose::kNo ? 1 : 0) + (part.trans_b == Transpose::kYes ? 1 : 0);
-  const double work = static_cast<double>(kernel.tile_m * kernel.tile_n) *
+  // Tiles of b that reach beyond it take blocks that stay twice as long.
+  const double beyond = speed.resident == kAnyNumber && part.n % kernel.tile_n != 0 ? 2 : 1;
+  const double work = beyond * static_cast<double>(kernel.tile_m * kernel.tile_n) *
                       (static_cast<double>(plan.slice_depth) + speed.filling) *
                       (1 + speed.k_major * k_major_operands) * 1e-6;
   // A multiprocessor takes as many blocks at a time as are resident, which then share its rate.
