@@ -31,13 +31,13 @@ struct Measured {
 
 // docs/performance.md
 TEST(StepTime, IsWithinATwentiethOfWhatWasMeasuredOnAnH200) {
-  for (const Measured& run : {Measured{char_gpt(256), 16, Precision::kTf32, 2.05},
-                              Measured{char_gpt(256), 64, Precision::kTf32, 6.60},
-                              Measured{char_gpt(256), 16, Precision::kFp32, 4.33},
-                              Measured{char_gpt(256), 64, Precision::kFp32, 15.4},
-                              Measured{char_gpt(1024), 16, Precision::kTf32, 7.65},
-                              Measured{char_gpt(2048), 16, Precision::kTf32, 17.9},
-                              Measured{kGpt2, 32, Precision::kTf32, 110}}) {
+  for (const Measured& run : {Measured{char_gpt(256), 16, Precision::kTf32, 2.08},
+                              Measured{char_gpt(256), 64, Precision::kTf32, 6.31},
+                              Measured{char_gpt(256), 16, Precision::kFp32, 4.32},
+                              Measured{char_gpt(256), 64, Precision::kFp32, 15.2},
+                              Measured{char_gpt(1024), 16, Precision::kTf32, 7.03},
+                              Measured{char_gpt(2048), 16, Precision::kTf32, 15.6},
+                              Measured{kGpt2, 32, Precision::kTf32, 103}}) {
     const auto time =
         predict_step({.model = run.model, .batch = run.batch, .precision = run.precision}, h200());
     ASSERT_TRUE(time);
