@@ -15,11 +15,11 @@ import sys
 
 from svg_drawing import Drawing, nice_step
 
-TENSOR_CORE_RUNGS = (9, 10, 11)
+TF32_RUNGS = (9, 10, 11)
 
 
 def precision_of(row):
-    return "TF32" if row["rung"] in TENSOR_CORE_RUNGS or "TF32" in row["kernel"] else "fp32"
+    return "TF32" if row["rung"] in TF32_RUNGS or "TF32" in row["kernel"] else "fp32"
 
 
 def is_baseline(row):
@@ -38,6 +38,7 @@ def read(path):
     data = json.loads(pathlib.Path(path).read_text())
     date = re.search(r"\d{4}-\d{2}-\d{2}", pathlib.Path(path).name)
     data["date"] = date.group() if date else ""
+    data["results"] = [row for row in data["results"] if row["rung"] or is_baseline(row)]
     return data
 
 
@@ -72,7 +73,7 @@ def draw_ladder(paths, out):
     drawing.text(28, 62, f"c = a · b at {first['m']} × {first['n']} × {first['k']}, fp32 in memory, medians; "
                          "longer is faster, dashed is cuBLAS", "note")
     y, left, right, pitch, thick = 96, 190, 728, 25, 16
-    for precision, heading in (("fp32", "fp32 multiply-adds"), ("TF32", "TF32 on tensor cores")):
+    for precision, heading in (("fp32", "Single precision; rung 13 on tensor cores"), ("TF32", "TF32 on tensor cores")):
         group = sorted((r for r in rows if precision_of(r) == precision), key=lambda r: (is_baseline(r), r["rung"]))
         baseline = next((r for r in group if is_baseline(r)), None)
         drawing.text(28, y, heading, "head")
@@ -129,23 +130,27 @@ def draw_models(paths, out):
     title = "The models' own products beside cuBLAS"
     drawing = Drawing(1060)
     drawing.text(28, 40, title, "title")
-    drawing.text(28, 62, "Each bar is our fastest kernel for the product as a share of cuBLAS (dashed: equal); numbers are "
+    drawing.text(28, 62, "Each bar is the fastest rung for the product as a share of cuBLAS (dashed: equal); numbers are "
                          "TFLOP/s, ours / cuBLAS; rows are product, case, m × n × k", "note")
     y = 108
+    notes = []
     for path in paths:
         data = read(path)
         model = re.search(r"gemm-(.+?)-\d{4}", pathlib.Path(path).name)
+        model = model.group(1) if model else pathlib.Path(path).stem
+        notes.append(f"{model}: {provenance(data)}")
         products = {}
         for row in data["results"]:
             products.setdefault((row["product"], row["op"], row["m"], row["n"], row["k"]), []).append(row)
-        drawing.text(28, y - 10, model.group(1) if model else pathlib.Path(path).stem, "head")
+        drawing.text(28, y - 10, model, "head")
         for i, (product, op, m, n, k) in enumerate(products):
             drawing.text(28, y + 19 * (i + 0.5) + 6.5, product)
             drawing.text(152, y + 19 * (i + 0.5) + 6.5, f"{op} {m} × {n} × {k}", "note")
         draw_panel(drawing, y, "fp32", products, 308, 578)
         y = draw_panel(drawing, y, "TF32", products, 694, 956) + 68
-    drawing.text(28, y - 24, provenance(read(paths[0])), "note")
-    drawing.height = y - 4
+    for i, note in enumerate(notes):
+        drawing.text(28, y - 24 + 18 * i, note, "note")
+    drawing.height = y - 22 + 18 * len(notes)
     drawing.write(out, title)
 
 
