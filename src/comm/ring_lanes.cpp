@@ -65,14 +65,23 @@ RingLanes::RingLanes(const RingOptions& options, std::vector<RingEdges> edges,
                      const AbortSource& abort)
     : unit_(options.world_size * options.pace.segment_elements) {
   for (RingEdges& of_lane : edges) {
-    Lane& lane = lanes_.emplace_back(options, std::move(of_lane), abort);
-    if (lanes_.size() > 1) {
-      lane.thread = std::thread([this, &lane] { serve(lane); });
+    lanes_.emplace_back(options, std::move(of_lane), abort);
+  }
+  try {
+    for (size_t i = 1; i < lanes_.size(); ++i) {
+      lanes_[i].thread = std::thread([this, i] { serve(lanes_[i]); });
     }
+  } catch (...) {
+    stop();  // of a failed constructor no destructor runs
+    throw;
   }
 }
 
 RingLanes::~RingLanes() {
+  stop();
+}
+
+void RingLanes::stop() noexcept {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;

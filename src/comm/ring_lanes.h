@@ -39,6 +39,8 @@ class RingLanes {
   struct Lane;
 
   void serve(Lane& lane);
+  /// Ends the threads.
+  void stop() noexcept;
 
   int64_t unit_;
   std::deque<Lane> lanes_;
