@@ -44,7 +44,9 @@ inline StepOptions step_options(const Group& group, const TrainConfig& config, c
   return {.batch = plan.batch,
           .rank = group.rank(),
           .reduction = config.overlap ? Reduction::kOverlapped : Reduction::kAfterBackward,
-          .trial = config.overlap && config.bucket_elements() == 0,
+          // Where sums depend on how they are cut, it must not be time that cuts them.
+          .trial = config.overlap && config.bucket_elements() == 0 &&
+                   has_ring_bits(config.communicator().transport, group.world_size()),
           .bucket_elements = bucket_elements,
           .check_interval = config.check_interval,
           .graph = config.cuda_graph && !config.verify_reduce};
