@@ -47,7 +47,8 @@ struct BlockPerTile {
   }
 };
 
-/// Blocks that compute one tile of a slice after the other, one on each multiprocessor.
+/// Blocks that compute one tile of a slice after the other, no more than one on each
+/// multiprocessor.
 template <class Shape>
 struct PersistentBlocks {
   template <class Store>
@@ -56,7 +57,7 @@ struct PersistentBlocks {
     allow_shared(kernel, Shape::kSharedBytes);
     const WgmmaOperands operands = wgmma_operands<Shape, Major::kK>(launch);
     const auto slices = static_cast<int>(launch.plan.slices);
-    const int fitting = (stream.facts().multiprocessors + slices - 1) / slices;
+    const int fitting = std::max(1, stream.facts().multiprocessors / slices);
     const dim3 grid(static_cast<unsigned>(std::min(fitting, tiles_of<Shape>(operands))), 1,
                     static_cast<unsigned>(slices));
     kernel<<<grid, kPingPongThreads, Shape::kSharedBytes, stream.handle()>>>(operands, store);
