@@ -247,11 +247,12 @@ INSTANTIATE_TEST_SUITE_P(
         AttentionShape{2, 100, 2, 64}, AttentionShape{2, 256, 2, 64}, AttentionShape{1, 512, 1, 64},
         AttentionShape{1, 777, 1, 64}, AttentionShape{1, 1000, 1, 64},
         AttentionShape{1, 1024, 1, 64}, AttentionShape{1, 2048, 1, 64},
-        AttentionShape{2, 100, 2, 32}, AttentionShape{1, 300, 1, 32}, AttentionShape{2, 100, 2, 96},
-        AttentionShape{1, 300, 1, 96}, AttentionShape{2, 100, 2, 128},
-        AttentionShape{1, 300, 1, 128}, AttentionShape{1, 1, 1, 1}, AttentionShape{2, 65, 3, 7},
-        AttentionShape{1, 130, 2, 40}, AttentionShape{1, 70, 2, 80}, AttentionShape{1, 70, 1, 127},
-        AttentionShape{1, 70, 2, 130}, AttentionShape{1, 129, 1, 256}),
+        AttentionShape{2, 512, 3, 64}, AttentionShape{3, 640, 2, 64}, AttentionShape{2, 100, 2, 32},
+        AttentionShape{1, 300, 1, 32}, AttentionShape{2, 100, 2, 96}, AttentionShape{1, 300, 1, 96},
+        AttentionShape{2, 100, 2, 128}, AttentionShape{1, 300, 1, 128}, AttentionShape{1, 1, 1, 1},
+        AttentionShape{2, 65, 3, 7}, AttentionShape{1, 130, 2, 40}, AttentionShape{1, 70, 2, 80},
+        AttentionShape{1, 70, 1, 127}, AttentionShape{1, 70, 2, 130},
+        AttentionShape{1, 129, 1, 256}),
     name_of_shape);
 
 class GpuAttentionOps : public testing::Test {
@@ -260,15 +261,16 @@ class GpuAttentionOps : public testing::Test {
 };
 
 TEST_F(GpuAttentionOps, NeedNoAlignment) {
-  const Case with({2, 70, 2, 64});
-  for (const AttentionKind kind : kKinds) {
-    with.check(kind, 1);
+  for (const AttentionShape shape : {AttentionShape{2, 70, 2, 64}, AttentionShape{1, 512, 2, 64}}) {
+    const Case with(shape);
+    for (const AttentionKind kind : kKinds) {
+      with.check(kind, 1);
+    }
   }
 }
 
 // Scores up to 1e4: softmax is one-hot almost everywhere, and nothing overflows.
-TEST_F(GpuAttentionOps, SurviveHugeScores) {
-  const AttentionShape shape = {1, 300, 2, 64};
+void survive_huge_scores(const AttentionShape& shape) {
   const std::vector<float> qkv = normal_values(qkv_size(shape), 1, 50);
   const std::vector<float> dout = normal_values(qkv_size(shape) / 3, 2);
   const auto reference = naive::attention(shape, to_double(qkv));
@@ -291,9 +293,13 @@ TEST_F(GpuAttentionOps, SurviveHugeScores) {
   }
 }
 
+TEST_F(GpuAttentionOps, SurviveHugeScores) {
+  survive_huge_scores({1, 300, 2, 64});
+  survive_huge_scores({1, 512, 2, 64});
+}
+
 // What a GPU's arithmetic makes of an invalid operation, in one query: rounding keeps it.
-TEST_F(GpuAttentionOps, KeepWhatIsNotANumber) {
-  const AttentionShape shape = {1, 100, 1, 64};
+void keep_what_is_not_a_number(const AttentionShape& shape) {
   constexpr int64_t kQuery = 40;
   std::vector<float> qkv = normal_values(qkv_size(shape), 1);
   qkv[kQuery * 3 * 64 + 5] = std::bit_cast<float>(0x7FFFFFFFU);
@@ -309,6 +315,11 @@ TEST_F(GpuAttentionOps, KeepWhatIsNotANumber) {
       EXPECT_EQ(std::isnan(dqkv[static_cast<size_t>(at / 64 * 3 * 64 + at % 64)]), reached) << at;
     }
   }
+}
+
+TEST_F(GpuAttentionOps, KeepWhatIsNotANumber) {
+  keep_what_is_not_a_number({1, 100, 1, 64});
+  keep_what_is_not_a_number({1, 640, 1, 64});
 }
 
 TEST_F(GpuAttentionOps, FollowTheStreamsPrecision) {
