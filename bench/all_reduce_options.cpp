@@ -135,7 +135,8 @@ void check(const AllReduceOptions& options) {
     throw UsageError("--algorithm is for --transport peer");
   }
   if (options.beside && options.transport != TransportChoice::kAuto &&
-      !serves_gpus_only(options.transport)) {
+      options.transport != TransportChoice::kPeer &&
+      options.transport != TransportChoice::kStaged) {
     throw UsageError("--beside is for --transport peer or staged");
   }
   if (options.baseline == Baseline::kMpi &&
