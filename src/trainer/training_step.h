@@ -23,9 +23,9 @@ namespace lockstep {
 /// over ranks, and one AdamW update. All of a step is enqueued at once, without waiting for any of
 /// its results: batch and scalars come from a slot of host memory, loss and norm go back to it.
 /// There is one slot more than the device lets the host run ahead, so that the host fills one while
-/// the device works on another. Each slot's step is captured once into a graph and launched from
-/// then on. When gradients are summed may be tried out in the first steps (ScheduleTrial).
-/// Collective: all ranks call the same.
+/// the device works on another. Each slot's step is captured once for each schedule into a graph
+/// and launched from then on. When gradients are summed may be tried out in the first steps
+/// (ScheduleTrial). Collective: all ranks call the same.
 template <class Device>
 class TrainingStep {
  public:

@@ -9,9 +9,8 @@
 namespace lockstep {
 
 /// The window lies in the GPU's memory. Sums are enqueued on the stream as the ops are, and may be
-/// captured into a graph with them: each range is copied to a window of page-locked host memory,
-/// summed there by the ring of the CPU, and copied back. With one rank nothing is copied or
-/// enqueued.
+/// captured into a graph with them; what makes them is the GpuTransport that serves all ranks
+/// (gpu_transport.h). With one rank nothing is enqueued.
 template <>
 class Communicator<CudaDevice> {
  public:

@@ -29,7 +29,7 @@ void attention_forward(CudaStream& stream, AttentionKind kind,
 void attention_backward(CudaStream& stream, AttentionKind kind,
                         const AttentionBackward<CudaDevice>& args);
 
-/// Bytes of a stream's scratch memory that an implementation takes.
+/// Bytes of a stream's scratch memory that an implementation takes at most, on any GPU.
 int64_t attention_forward_scratch(AttentionKind kind, const AttentionShape& shape);
 int64_t attention_backward_scratch(AttentionKind kind, const AttentionShape& shape);
 
