@@ -78,7 +78,16 @@ std::string read_file(const std::filesystem::path& path) {
   }
 }
 
-void replace_file(const std::filesystem::path& path, std::string_view content) {
+void replace_file(const std::filesystem::path& named, std::string_view content) {
+  std::error_code unknown;  // then it is made, or opening it says why not
+  const std::filesystem::file_status status = std::filesystem::status(named, unknown);
+  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
+    const UniqueFd fd = open_file(named, O_WRONLY);
+    write_all(fd.get(), bytes_of(content), named);
+    return;
+  }
+  const std::filesystem::path path =
+      std::filesystem::exists(status) ? std::filesystem::canonical(named) : named;
   std::filesystem::path temporary = path;
   temporary += ".tmp";
   try {

@@ -63,7 +63,8 @@ void sync_directory(const std::filesystem::path& directory);
 std::string read_file(const std::filesystem::path& path);
 
 /// Creates or replaces `path` so that a crash leaves the old or the new content, never a part:
-/// temporary file, fsync, rename, fsync of the directory. Throws IoError.
+/// temporary file, fsync, rename, fsync of the directory. Of a link it replaces the file that it
+/// leads to, and a device or a pipe it just writes to. Throws IoError.
 void replace_file(const std::filesystem::path& path, std::string_view content);
 
 /// A read-only memory mapping of a whole file. An empty file maps to no bytes. Throws IoError.

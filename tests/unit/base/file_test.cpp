@@ -1,0 +1,68 @@
+#include "core/base/file.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+
+#include "core/base/error.h"
+
+namespace lockstep {
+namespace {
+
+class ReplaceFile : public testing::Test {
+ public:
+  ReplaceFile(const ReplaceFile&) = delete;
+  ReplaceFile& operator=(const ReplaceFile&) = delete;
+  ReplaceFile(ReplaceFile&&) = delete;
+  ReplaceFile& operator=(ReplaceFile&&) = delete;
+
+ protected:
+  ReplaceFile() {
+    std::string name = (std::filesystem::temp_directory_path() / "lockstep-file-XXXXXX").string();
+    EXPECT_NE(::mkdtemp(name.data()), nullptr);
+    folder_ = name;
+  }
+  ~ReplaceFile() override { std::filesystem::remove_all(folder_); }
+
+  std::filesystem::path folder_;
+};
+
+TEST_F(ReplaceFile, MakesAndReplaces) {
+  const auto path = folder_ / "a";
+  replace_file(path, "first");
+  EXPECT_EQ(read_file(path), "first");
+  replace_file(path, "2");
+  EXPECT_EQ(read_file(path), "2");
+}
+
+TEST_F(ReplaceFile, FollowsALink) {
+  const auto target = folder_ / "target";
+  const auto link = folder_ / "link";
+  replace_file(target, "old");
+  std::filesystem::create_symlink("target", link);
+  replace_file(link, "new");
+  EXPECT_TRUE(std::filesystem::is_symlink(link));
+  EXPECT_EQ(read_file(target), "new");
+}
+
+TEST_F(ReplaceFile, WritesToWhatIsNoFile) {
+  const auto pipe = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  const int reader = ::open(pipe.c_str(), O_RDONLY | O_NONBLOCK);
+  replace_file(pipe, "through");
+  EXPECT_TRUE(std::filesystem::is_fifo(pipe));
+  std::array<char, 16> got{};
+  EXPECT_EQ(::read(reader, got.data(), got.size()), 7);
+  EXPECT_STREQ(got.data(), "through");
+  ::close(reader);
+  EXPECT_THROW(replace_file(folder_, "x"), IoError);
+}
+
+}  // namespace
+}  // namespace lockstep
