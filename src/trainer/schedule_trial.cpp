@@ -1,6 +1,7 @@
 #include "trainer/schedule_trial.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstddef>
 
 namespace lockstep {
@@ -42,12 +43,12 @@ float ScheduleTrial::told(int64_t index) const {
                                   : 0.0F;
 }
 
-std::optional<ScheduleTrial::Outcome> ScheduleTrial::decide(int64_t index, float sum) {
+std::optional<ScheduleTrial::Outcome> ScheduleTrial::decide(int64_t index, double mean) {
   if (!on_ || index != kTelling) {
     return std::nullopt;
   }
-  chosen_ = sum < 0 ? 1 : 0;
-  return Outcome{{median(seconds_[0]), median(seconds_[1])}, chosen_};
+  chosen_ = mean < 0 ? 1 : 0;
+  return Outcome{chosen_, std::abs(mean)};
 }
 
 }  // namespace lockstep

@@ -51,7 +51,10 @@ class StepRecord {
   Flags flags(const std::vector<float>& sum) const {
     return {sum[stop_slot()] != 0, sum[save_failed_slot()] != 0};
   }
-  float told(const std::vector<float>& sum) const { return sum[told_slot()]; }
+  /// Of all ranks.
+  double mean_told(const std::vector<float>& sum) const {
+    return static_cast<double>(sum[told_slot()]) / ranks_;
+  }
   /// By rank.
   std::vector<uint64_t> fingerprints(const std::vector<float>& sum) const {
     std::vector<uint64_t> all;

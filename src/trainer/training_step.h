@@ -117,7 +117,7 @@ class TrainingStep {
     collected_ = now;
     const std::vector<float> facts = slot.complete(result, record_);
     trial_.add(slot.index, result.seconds);
-    result.trial = trial_.decide(slot.index, record_.told(facts));
+    result.trial = trial_.decide(slot.index, record_.mean_told(facts));
     check_same_parameters(slot.step, record_.fingerprints(facts));
     check_finite(slot.step, result.loss, result.norm);
     return result;
