@@ -63,7 +63,8 @@ SumCost measure_sum_cost(Bootstrap& bootstrap, typename Device::Stream& stream,
     seconds = {std::max(seconds[0], least), std::max(seconds[1], whole)};
   }
   const auto bytes = static_cast<double>(window - few) * sizeof(float);
-  return {seconds[0], bytes / std::max(seconds[1] - seconds[0], 1e-9)};
+  // Where noise is as long as the sums, their difference says nothing.
+  return {seconds[0], bytes / std::max({seconds[1] - seconds[0], seconds[1] / 10, 1e-9})};
 }
 
 /// A size of buckets, with the cost that it was chosen for, if it was.
