@@ -5,8 +5,12 @@
 #include <fmt/core.h>
 
 #include <cstring>
+#include <map>
+#include <string>
 #include <utility>
 
+#include "comm/agreement.h"
+#include "comm/transport_select.h"
 #include "core/base/command_line.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
@@ -146,6 +150,23 @@ ExitCode verdict(const MpiBootstrap& bootstrap, const Outcome& outcome,
   return ExitCode::kDone;
 }
 
+std::map<std::string, std::string> facts_of(const AllReduceOptions& options) {
+  const TableOptions& table = options.table;
+  return {{"-b", std::to_string(table.min_bytes)},
+          {"-e", std::to_string(table.max_bytes)},
+          {"-i", std::to_string(table.step_bytes)},
+          {"-f", std::to_string(table.step_factor)},
+          {"-n", std::to_string(table.iterations)},
+          {"-w", std::to_string(table.warmup_iterations)},
+          {"-c", table.check ? "1" : "0"},
+          {"-G", std::to_string(table.graph_launches)},
+          {"--device", options.cuda ? "cuda" : "cpu"},
+          {"--transport", transport_word(options.transport)},
+          {"--algorithm", options.algorithm},
+          {"--beside", options.beside ? "yes" : "no"},
+          {"--baseline", std::to_string(static_cast<int>(options.baseline))}};
+}
+
 int all_reduce_bench(int argc, char** argv) {
   AllReduceOptions options;
   if (!parse_all_reduce_options(argc, argv, &options)) {
@@ -158,7 +179,10 @@ int all_reduce_bench(int argc, char** argv) {
     ControlOptions control_options;
     control_options.bind_address = options.bind_address;
     ControlPlane control(bootstrap, peers, control_options);
-    run_under(control, [&] { outcome = run_sizes(bootstrap, peers, control, options); });
+    run_under(control, [&] {
+      check_agreement(bootstrap, facts_of(options));
+      outcome = run_sizes(bootstrap, peers, control, options);
+    });
   });
   return static_cast<int>(verdict(bootstrap, outcome, options));
 }

@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <string>
 
+#include "comm/agreement.h"
 #include "comm/mpi_bootstrap.h"
 #include "core/base/build_id.h"
 #include "core/base/command_line.h"
@@ -81,6 +82,11 @@ void run_bench(Bootstrap& bootstrap, const StepBenchConfig& config) {
   start_together(group, "step_bench", [&] { cuda = runs_on_cuda(group, config.train); });
   control.set_peer_timeout(config.train.peer_limit(cuda));
   run_under(control, [&] {
+    check_agreement(bootstrap, {{"--steps", std::to_string(config.steps)},
+                                {"--rounds", std::to_string(config.rounds)},
+                                {"--warmup", std::to_string(config.warmup)},
+                                {"--vocab-size", std::to_string(config.vocab_size)},
+                                {"--profile", config.profile ? "yes" : "no"}});
     const StepFigures figures =
         cuda ? measure_on_cuda(group, config) : measure_on_cpu(group, config);
     if (group.is_root()) {
