@@ -24,6 +24,7 @@ void measure() {
   }
   CudaBuffer<float> out(int64_t{facts.multiprocessors} * most_warps * 32);
   std::vector<std::function<void()>> bodies;
+  bodies.reserve(cases.size());
   for (const MmaRateCase& one : cases) {
     bodies.emplace_back([&] { one.launch(stream, out.view(), facts.multiprocessors); });
   }

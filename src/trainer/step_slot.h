@@ -33,11 +33,11 @@ struct StepSlot {
         squared_norm(1),
         marks(timing, micro_steps) {}
 
-  /// Step `step` begins, as the `index`-th of this process and in that schedule.
-  void start(int64_t step_, int64_t index_, int schedule_) {
-    step = step_;
-    index = index_;
-    schedule = schedule_;
+  /// Step `number` begins, behind `earlier` ones of this process.
+  void start(int64_t number, int64_t earlier, int in_schedule) {
+    step = number;
+    index = earlier;
+    schedule = in_schedule;
     begin = Clock::now();
   }
 
