@@ -11,6 +11,19 @@
 #include "core/base/error.h"
 
 namespace lockstep {
+namespace {
+
+/// The file at the end of the links that `link` begins.
+std::filesystem::path file_behind(const std::filesystem::path& link) {
+  std::error_code failed;
+  std::filesystem::path file = std::filesystem::canonical(link, failed);
+  if (failed) {
+    throw IoError("cannot follow {}: {}", link.string(), failed.message());
+  }
+  return file;
+}
+
+}  // namespace
 
 void UniqueFd::reset() noexcept {
   if (fd_ >= 0) {
@@ -86,8 +99,9 @@ void replace_file(const std::filesystem::path& named, std::string_view content) 
     write_all(fd.get(), bytes_of(content), named);
     return;
   }
-  const std::filesystem::path path =
-      std::filesystem::exists(status) ? std::filesystem::canonical(named) : named;
+  const bool leads_to_file =
+      std::filesystem::exists(status) && std::filesystem::is_symlink(named, unknown);
+  const std::filesystem::path path = leads_to_file ? file_behind(named) : named;
   std::filesystem::path temporary = path;
   temporary += ".tmp";
   try {
