@@ -29,8 +29,8 @@ int cuda_device_count() {
 void require_cuda_device() {
   if (cuda_device_count() == 0) {
     throw UnsupportedError(
-        "no usable GPU: no NVIDIA device is visible, or its driver is missing or too old; "
-        "--device cpu needs none");
+        "no usable GPU: no NVIDIA device is visible, or its driver is missing or too old; where a "
+        "program has it, --device cpu needs none");
   }
 }
 
