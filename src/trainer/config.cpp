@@ -19,6 +19,7 @@ constexpr double kElementsPerMib = 1048576.0 / sizeof(float);
 // Bounds far beyond any use. Below them no sum or product of options leaves 64 bits: a run sees at
 // most kMostSteps x kMostSequences = 1e18 samples.
 constexpr int64_t kMostSteps = 1'000'000'000;
+constexpr double kMostRate = 1e6;
 constexpr double kMostMib = 1e6;
 constexpr double kMostSeconds = 1e6;
 
@@ -63,7 +64,9 @@ void for_each_batch_option(Sink& sink, Config& c) {
 template <class Sink, class Config>
 void for_each_optimisation_option(Sink& sink, Config& c) {
   sink.group("Optimisation");
-  sink.add("--learning-rate", &c.learning_rate, "Peak learning rate").greater_than(0);
+  sink.add("--learning-rate", &c.learning_rate, "Peak learning rate")
+      .greater_than(0)
+      .at_most(kMostRate);
   sink.add("--min-lr", &c.min_lr, "Learning rate at the end of the decay").at_least(0);
   sink.add("--max-iters", &c.max_iters, "Steps to train").at_least(1).at_most(kMostSteps);
   sink.add("--warmup-iters", &c.warmup_iters, "Steps of linear warm-up")
@@ -76,7 +79,8 @@ void for_each_optimisation_option(Sink& sink, Config& c) {
   sink.add("--beta1", &c.beta1, "AdamW: decay of the first moment").at_least(0).less_than(1);
   sink.add("--beta2", &c.beta2, "AdamW: decay of the second moment").at_least(0).less_than(1);
   sink.add("--weight-decay", &c.weight_decay, "AdamW: decay of matrices and embeddings")
-      .at_least(0);
+      .at_least(0)
+      .at_most(kMostRate);
   sink.add("--grad-clip", &c.grad_clip, "Largest global gradient norm; 0: no clipping").at_least(0);
   sink.add("--seed", &c.seed, "Seed of initial parameters and data order").at_least(0);
 }
