@@ -4,6 +4,7 @@
 #include "attention_bench_cuda.h"
 #include "core/base/command_line.h"
 #include "core/base/error.h"
+#include "core/base/file.h"
 
 namespace lockstep {
 namespace {
@@ -47,13 +48,16 @@ int run(int argc, char** argv) {
              "A shape B,H,T,D (sequences, heads, positions, elements of a head); may be given "
              "again. Without it, five of models");
   cli.option("--seconds", &options.seconds, "Time for each shape").greater_than(0);
-  cli.option("--json", &options.json, "Write the figures to this file");
+  cli.option("--json", &options.json, "Write the figures to this file").value_name("FILE");
   cli.footer(
       "Times are medians over replays of CUDA graphs, the implementations in turns. TFLOP/s count "
       "the products under the diagonal alone: two of T x T x D / 2 forward, five backward. Memory "
       "is what a training step keeps for one layer (out and lse) and an implementation's scratch. "
       "UNPINNED says that the SM clock was not locked or moved.");
   if (cli.parse(argc, argv)) {
+    if (!options.json.empty()) {
+      check_replaceable(options.json);
+    }
     run_attention_bench(
         {.shapes = shapes_of(options), .seconds = options.seconds, .json = options.json});
   }

@@ -245,6 +245,9 @@ int run(int argc, char** argv) {
   if (!cli.parse(argc, argv)) {
     return 0;
   }
+  if (!options.json.empty()) {
+    check_replaceable(options.json);
+  }
   if (options.device == "cuda") {
     if (!options.baseline.empty() || options.fusion || cli.given("--threads") ||
         cli.given("--isa")) {

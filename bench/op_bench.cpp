@@ -141,6 +141,9 @@ int run(int argc, char** argv) {
   if (!cli.parse(argc, argv)) {
     return 0;
   }
+  if (!options.json.empty()) {
+    check_replaceable(options.json);
+  }
   BenchModel model = bench_model(options.model);
   if (options.batch > 0) {
     model.batch = options.batch;

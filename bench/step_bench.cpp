@@ -131,6 +131,9 @@ int bench_main(int argc, char** argv) {
     cli.flag("--profile", &config.profile, "On a GPU, time the parts of a step and each op too")
         .group("Bench");
     goes_on = cli.parse(argc, argv);
+    if (bootstrap.rank() == 0 && !config.json.empty()) {
+      check_replaceable(config.json);
+    }
   });
   if (!goes_on) {
     return static_cast<int>(ExitCode::kDone);

@@ -3,6 +3,7 @@
 #include "comm/control_plane.h"
 #include "comm/mpi_bootstrap.h"
 #include "core/base/command_line.h"
+#include "core/base/file.h"
 #include "core/device/cuda_device.h"
 #include "peer_probe_gpu.h"
 #include "trainer/launch.h"
@@ -27,6 +28,9 @@ int peer_probe(int argc, char** argv) {
         "fails or is slower than the way through the host, 10 when there is none; others: "
         "docs/exit-codes.md.");
     goes_on = cli.parse(argc, argv);
+    if (bootstrap.rank() == 0 && !options.json.empty()) {
+      check_replaceable(options.json);
+    }
   });
   if (!goes_on) {
     return static_cast<int>(ExitCode::kDone);

@@ -13,14 +13,35 @@
 namespace lockstep {
 namespace {
 
-/// The file at the end of the links that `link` begins.
-std::filesystem::path file_behind(const std::filesystem::path& link) {
-  std::error_code failed;
-  std::filesystem::path file = std::filesystem::canonical(link, failed);
-  if (failed) {
-    throw IoError("cannot follow {}: {}", link.string(), failed.message());
+/// What replace_file writes to.
+struct Replaced {
+  std::filesystem::path path;
+  bool is_file = true;  ///< or will be one; else a device or a pipe
+};
+
+Replaced find_replaced(const std::filesystem::path& named) {
+  std::error_code failed;  // to look: then the file is made, or opening it says why not
+  const std::filesystem::file_status status = std::filesystem::status(named, failed);
+  if (std::filesystem::is_directory(status)) {
+    throw IoError("cannot create {}: it is a folder", named.string());
   }
-  return file;
+  if (!std::filesystem::exists(status) || !std::filesystem::is_symlink(named, failed)) {
+    return {named, !std::filesystem::exists(status) || std::filesystem::is_regular_file(status)};
+  }
+  const std::filesystem::path target = std::filesystem::canonical(named, failed);
+  if (failed) {
+    throw IoError("cannot follow {}: {}", named.string(), failed.message());
+  }
+  return {target, std::filesystem::is_regular_file(status)};
+}
+
+std::filesystem::path temporary_of(const std::filesystem::path& path) {
+  std::filesystem::path temporary = path;
+  return temporary += ".tmp";
+}
+
+UniqueFd open_temporary(const std::filesystem::path& temporary) {
+  return open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
 }
 
 }  // namespace
@@ -92,21 +113,15 @@ std::string read_file(const std::filesystem::path& path) {
 }
 
 void replace_file(const std::filesystem::path& named, std::string_view content) {
-  std::error_code unknown;  // then it is made, or opening it says why not
-  const std::filesystem::file_status status = std::filesystem::status(named, unknown);
-  if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    const UniqueFd fd = open_file(named, O_WRONLY);
-    write_all(fd.get(), bytes_of(content), named);
+  const auto [path, is_file] = find_replaced(named);
+  if (!is_file) {
+    write_all(open_file(path, O_WRONLY).get(), bytes_of(content), path);
     return;
   }
-  const bool leads_to_file =
-      std::filesystem::exists(status) && std::filesystem::is_symlink(named, unknown);
-  const std::filesystem::path path = leads_to_file ? file_behind(named) : named;
-  std::filesystem::path temporary = path;
-  temporary += ".tmp";
+  const std::filesystem::path temporary = temporary_of(path);
   try {
     {
-      const UniqueFd fd = open_file(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
+      const UniqueFd fd = open_temporary(temporary);
       write_all(fd.get(), bytes_of(content), temporary);
       sync_file(fd.get(), temporary);
     }
@@ -118,6 +133,15 @@ void replace_file(const std::filesystem::path& named, std::string_view content) 
     throw;
   }
   sync_directory(path.has_parent_path() ? path.parent_path() : ".");
+}
+
+void check_replaceable(const std::filesystem::path& named) {
+  const auto [path, is_file] = find_replaced(named);
+  if (is_file) {
+    const std::filesystem::path temporary = temporary_of(path);
+    open_temporary(temporary).reset();
+    ::unlink(temporary.c_str());
+  }
 }
 
 MappedFile::MappedFile(const std::filesystem::path& path)

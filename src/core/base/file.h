@@ -67,6 +67,10 @@ std::string read_file(const std::filesystem::path& path);
 /// leads to, and a device or a pipe it just writes to. Throws IoError.
 void replace_file(const std::filesystem::path& path, std::string_view content);
 
+/// Throws IoError where replace_file could not begin: for a program to find out before long work
+/// whether its results will have a place. Leaves all as it was.
+void check_replaceable(const std::filesystem::path& path);
+
 /// A read-only memory mapping of a whole file. An empty file maps to no bytes. Throws IoError.
 class MappedFile {
  public:

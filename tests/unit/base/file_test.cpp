@@ -64,5 +64,16 @@ TEST_F(ReplaceFile, WritesToWhatIsNoFile) {
   EXPECT_THROW(replace_file(folder_, "x"), IoError);
 }
 
+TEST_F(ReplaceFile, IsCheckedWithoutATrace) {
+  const auto path = folder_ / "a";
+  check_replaceable(path);
+  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+  replace_file(path, "kept");
+  check_replaceable(path);
+  EXPECT_EQ(read_file(path), "kept");
+  EXPECT_THROW(check_replaceable(folder_), IoError);
+  EXPECT_THROW(check_replaceable(folder_ / "absent" / "a"), IoError);
+}
+
 }  // namespace
 }  // namespace lockstep
