@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "comm/agreement.h"
+#include "comm/start_together.h"
 #include "comm/transport_select.h"
 #include "core/base/command_line.h"
 #include "core/base/error.h"
@@ -50,11 +51,9 @@ std::string json_of(const AllReduceBench& bench, const std::vector<AllReduceResu
   return text + "\n  ]\n}\n";
 }
 
-void print(const MpiBootstrap& bootstrap, const std::string& text) {
-  if (bootstrap.rank() == 0) {
-    fmt::print("{}", text);
-    std::fflush(stdout);
-  }
+void print(const std::string& text) {
+  fmt::print("{}", text);
+  std::fflush(stdout);
 }
 
 // What the table of nccl-tests has no column for.
@@ -100,19 +99,17 @@ Outcome run_sizes(MpiBootstrap& bootstrap, const PeerTable& peers, ControlPlane&
   const TableOptions& table = options.table;
   const auto make = options.cuda ? make_cuda_all_reduce_bench : make_cpu_all_reduce_bench;
   const std::unique_ptr<AllReduceBench> bench = make(bootstrap, peers, control, options);
-  print(bootstrap,
-        table_preamble(table, peers,
+  print(table_preamble(table, peers,
                        bootstrap.all_gather(device_cell(bench->pci_id(), bench->device()))));
-  print(bootstrap, fmt::format("# transport: {}\n", bench->transport()));
+  print(fmt::format("# transport: {}\n", bench->transport()));
   if (options.cuda) {
-    print(bootstrap, what_is_timed(options));
-    print(bootstrap,
-          fmt::format("# link, by copy engines both ways: {:.1f} GB/s\n", bench->link_bandwidth()));
+    print(what_is_timed(options));
+    print(fmt::format("# link, by copy engines both ways: {:.1f} GB/s\n", bench->link_bandwidth()));
   }
   if (options.baseline == Baseline::kNccl) {
-    print(bootstrap, fmt::format("# baseline: {}, NCCL_NVLS_ENABLE=0\n", bench->baseline()));
+    print(fmt::format("# baseline: {}, NCCL_NVLS_ENABLE=0\n", bench->baseline()));
   }
-  print(bootstrap, table_header(table.per_iteration));
+  print(table_header(table.per_iteration));
 
   const int world = bootstrap.world_size();
   std::vector<AllReduceResult> results;
@@ -120,8 +117,8 @@ Outcome run_sizes(MpiBootstrap& bootstrap, const PeerTable& peers, ControlPlane&
   for (int64_t bytes = table.min_bytes; bytes <= table.max_bytes;
        bytes = table.step_factor > 1 ? bytes * table.step_factor : bytes + table.step_bytes) {
     const AllReduceResult result = bench->run(bytes);
-    print(bootstrap, table_row(table, result.bytes, world, result.out_of_place, result.in_place));
-    print(bootstrap, remarks(*bench, result, options, world));
+    print(table_row(table, result.bytes, world, result.out_of_place, result.in_place));
+    print(remarks(*bench, result, options, world));
     outcome.wrong += result.out_of_place.wrong + result.in_place.wrong;
     outcome.bus_bandwidth += (bus_bandwidth(result.bytes, result.out_of_place.time, world) +
                               bus_bandwidth(result.bytes, result.in_place.time, world)) /
@@ -129,22 +126,22 @@ Outcome run_sizes(MpiBootstrap& bootstrap, const PeerTable& peers, ControlPlane&
     results.push_back(result);
   }
   outcome.bus_bandwidth /= static_cast<double>(results.size());
-  print(bootstrap, table_footer(outcome.wrong, outcome.bus_bandwidth));
+  print(table_footer(outcome.wrong, outcome.bus_bandwidth));
   if (!options.json.empty() && bootstrap.rank() == 0) {
     replace_file(options.json, json_of(*bench, results, options, world));
   }
   return outcome;
 }
 
-ExitCode verdict(const MpiBootstrap& bootstrap, const Outcome& outcome,
-                 const AllReduceOptions& options) {
+ExitCode verdict(const Outcome& outcome, const AllReduceOptions& options) {
   if (outcome.wrong != 0) {
     return ExitCode::kInternal;
   }
   if (outcome.bus_bandwidth < options.min_bus_bandwidth) {
-    print(bootstrap, fmt::format("# FAILED: the average bus bandwidth is below the {} GB/s of "
-                                 "--min-busbw\n",
-                                 options.min_bus_bandwidth));
+    print(
+        fmt::format("# FAILED: the average bus bandwidth is below the {} GB/s of "
+                    "--min-busbw\n",
+                    options.min_bus_bandwidth));
     return ExitCode::kTooSlow;
   }
   return ExitCode::kDone;
@@ -168,11 +165,19 @@ std::map<std::string, std::string> facts_of(const AllReduceOptions& options) {
 }
 
 int all_reduce_bench(int argc, char** argv) {
-  AllReduceOptions options;
-  if (!parse_all_reduce_options(argc, argv, &options)) {
-    return 0;
-  }
   MpiBootstrap bootstrap(&argc, &argv);
+  set_output_rank(bootstrap);
+  AllReduceOptions options;
+  bool goes_on = false;
+  start_together(bootstrap, "all_reduce_bench", [&] {
+    goes_on = parse_all_reduce_options(argc, argv, &options);
+    if (bootstrap.rank() == 0 && !options.json.empty()) {
+      check_replaceable(options.json);
+    }
+  });
+  if (!goes_on) {
+    return static_cast<int>(ExitCode::kDone);
+  }
   Outcome outcome;
   bootstrap.run([&] {
     const PeerTable peers = gather_peer_table(bootstrap);
@@ -184,7 +189,7 @@ int all_reduce_bench(int argc, char** argv) {
       outcome = run_sizes(bootstrap, peers, control, options);
     });
   });
-  return static_cast<int>(verdict(bootstrap, outcome, options));
+  return static_cast<int>(verdict(outcome, options));
 }
 
 }  // namespace

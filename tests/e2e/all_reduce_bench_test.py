@@ -30,9 +30,9 @@ def run(environment, *flags):
             return done.returncode, rows[0], done.stdout, json.load(file)["results"][0]
 
 
-def refused(flags, words):
-    done = subprocess.run(BENCH[:1] + flags, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-    expect(done.returncode == 2 and words in done.stdout and done.stdout.count("\n") == 1, f"{flags}: {done}")
+def refused(flags, words, status=2, launch=()):
+    done = subprocess.run([*launch, *BENCH[:1], *flags], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    expect(done.returncode == status and words in done.stdout and done.stdout.count("\n") == 1, f"{flags}: {done}")
 
 
 def main():
@@ -41,6 +41,9 @@ def main():
     refused(["-b", "1X"], "a size is digits")
     refused(["-f", "9223372036854775807"], "at most 65536")
     refused(["-n", "9223372036854775807"], "at most 1000000")
+    # Said once, however many ranks find it, and before anything is measured.
+    refused(["--json", "/nowhere/file"], "cannot create /nowhere/file.tmp", status=3,
+            launch=[*MPIRUN, "--quiet", "-np", "2"])
 
     status, row, output, result = run([])
     expect((status, row[8], row[12], result["wrong"]) == (0, "0", "0", 0), f"{status}, {result}:\n{output}")
