@@ -8,6 +8,12 @@ if(NOT LOCKSTEP_CUDA STREQUAL "OFF")
   include(CheckLanguage)
   check_language(CUDA)
   if(CMAKE_CUDA_COMPILER)
+    # Hopper's kernels are chosen for every GPU of compute capability 9.0, but wgmma is only in its code for 90a: in any
+    # other their bodies are empty, and what they compute would be missing without a word.
+    if(NOT CMAKE_CUDA_ARCHITECTURES MATCHES "(^|;)90a(-real|-virtual)?(;|$)")
+      message(FATAL_ERROR "CMAKE_CUDA_ARCHITECTURES is '${CMAKE_CUDA_ARCHITECTURES}', without 90a, which the kernels for "
+        "Hopper need; leave it out, or have 90a-real in it, as in '90a-real;80-virtual'")
+    endif()
     enable_language(CUDA)
     find_package(CUDAToolkit REQUIRED)
     # CMake 3.25 does not know that nvcc 13 speaks C++20.
