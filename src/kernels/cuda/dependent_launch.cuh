@@ -13,14 +13,14 @@ namespace lockstep::cuda {
 
 /// In the first stage: the blocks of the second may start once all of this one's have got here.
 __device__ inline void allow_dependent_launch() {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
 
 /// In the second stage, before anything is read or written: until the first has ended.
 __device__ inline void wait_for_first_stage() {
-#ifdef __CUDA_ARCH_FEAT_SM90_ALL
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
@@ -37,7 +37,7 @@ void launch_second_stage(CudaStream& stream, void (*kernel)(Params...), dim3 gri
   config.blockDim = block;
   config.stream = stream.handle();
   config.attrs = &overlap;
-  // Only the code for this capability waits in the kernel.
+  // One beyond it may run the code for 8.0, which does not wait in the kernel.
   config.numAttrs = stream.facts().compute_capability == 90 ? 1 : 0;
   check_cuda(cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...),
              "launching the second stage of a sum");
