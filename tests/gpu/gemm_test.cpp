@@ -363,6 +363,22 @@ TEST_F(GpuGemm, RefusesKernelsThatCannotReadA) {
   }
 }
 
+TEST_F(GpuGemm, RefusesKernelsThatCannotReadUnalignedRows) {
+  CudaStream stream(Precision::kTf32);
+  CudaBuffer<float> memory(64 * 64 + 1);
+  const Gemm<CudaDevice> problem = {.m = 64,
+                                    .n = 64,
+                                    .k = 64,
+                                    .trans_b = Transpose::kYes,
+                                    .a = std::as_const(memory).view().subview({1, 64 * 64 + 1}),
+                                    .b = std::as_const(memory).view(),
+                                    .c = memory.view()};
+  for (const GemmKernel kernel : {GemmKernel::kMma128x64, GemmKernel::kWgmma128x64}) {
+    EXPECT_THROW(gemm_by_plan(stream, problem, sliced_plan(kernel, 64, 1)), InternalError)
+        << kernel_facts(kernel).name;
+  }
+}
+
 TEST_F(GpuGemm, RefusesViewsThatAreTooSmall) {
   CudaStream stream;
   CudaBuffer<float> memory(16);

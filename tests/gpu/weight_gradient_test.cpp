@@ -102,5 +102,40 @@ TEST(GpuWeightGradient, EqualsItsParts) {
   }
 }
 
+// Where the norm's output has a place that is not aligned, though all else is.
+TEST(GpuWeightGradient, NeedsNoAlignedMemory) {
+  require_cuda_device();
+  const Size size = {128, 64, 256};
+  const std::vector<float> dy = normal(size.k * size.m, 0);
+  for (const Precision precision : kPrecisions) {
+    CudaStream stream(precision);
+    WeightGradientCase in(stream, size);
+    Guarded memory(stream, in.y.values(), 1);
+    Guarded gradient(stream, dy);
+    Guarded<float> weight(stream, size.m * size.n);
+    Guarded<float> bias(stream, size.m);
+    NormedRows<CudaDevice> norm = in.norm();
+    norm.memory = memory.view();
+    weight_gradient(stream, {.rows = size.k,
+                             .in = size.n,
+                             .out = size.m,
+                             .weight = weight.view(),
+                             .bias = bias.view(),
+                             .dy = gradient.view(),
+                             .x = in.x.view(),
+                             .norm = norm});
+    Guarded<float> wanted(stream, size.m * size.n);
+    gemm(stream, {.m = size.m,
+                  .n = size.n,
+                  .k = size.k,
+                  .trans_a = Transpose::kYes,
+                  .a = gradient.view(),
+                  .b = in.y.view(),
+                  .c = wanted.view()});
+    const std::vector<float> wanted_values = wanted.values();
+    EXPECT_LE(error(weight.values(), {wanted_values.begin(), wanted_values.end()}), 2e-3);
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -213,8 +213,12 @@ TEST(CudaGemmPlan, BlocksThatStayHaveTilesThatEndWithB) {
 TEST(CudaGemmPlan, UnalignedRowsHaveKernelsOfTheirOwn) {
   for (const Precision precision : kPrecisions) {
     GemmQuery query = {129, 65, 33, Transpose::kNo, Transpose::kYes, false};
-    EXPECT_EQ(kernels_for(query, precision, gpu(132)).size(), 1U);
+    const auto able = kernels_for(query, precision, gpu(132));
+    ASSERT_EQ(able.size(), 1U);
+    EXPECT_TRUE(takes_unaligned(able.front()));
   }
+  EXPECT_FALSE(takes_unaligned(GemmKernel::kMma128x64));
+  EXPECT_FALSE(takes_unaligned(GemmKernel::kWgmma128x64));
 }
 
 }  // namespace

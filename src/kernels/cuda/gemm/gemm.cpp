@@ -112,6 +112,8 @@ class PlannedGemm {
                    "a swapped product by {}", kernel_facts(plan.kernel).name);
     LOCKSTEP_CHECK(takes_a(plan.kernel, query_of(problem_)), "an a of this major by {}",
                    kernel_facts(plan.kernel).name);
+    LOCKSTEP_CHECK(aligned_rows(problem_) || takes_unaligned(plan.kernel), "unaligned rows by {}",
+                   kernel_facts(plan.kernel).name);
     LOCKSTEP_CHECK(kernel_facts(plan.kernel).of_parts || depths_ == 1, "parts of {} by {}", depth_,
                    kernel_facts(plan.kernel).name);
     // Each part starts at a multiple of 16 bytes: with aligned rows its size is a multiple of four.
@@ -341,6 +343,7 @@ void weight_gradient_by_plan(CudaStream& stream, const WeightGradient<CudaDevice
 
 void weight_gradient(CudaStream& stream, const WeightGradient<CudaDevice>& args) {
   GemmQuery query = query_of(product_of(args));
+  query.aligned = query.aligned && (!args.norm || aligned(args.norm->memory));
   query.a_sums = true;
   weight_gradient_by_plan(stream, args, plan_gemm(query, stream.precision(), stream.facts()));
 }

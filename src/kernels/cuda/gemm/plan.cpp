@@ -230,6 +230,10 @@ bool takes_a(GemmKernel kernel, const GemmQuery& query) {
   return reads == ReadsA::kAny || (reads == ReadsA::kKMajor) == (query.trans_a == Transpose::kNo);
 }
 
+bool takes_unaligned(GemmKernel kernel) {
+  return kernel == GemmKernel::kSimt64x64 || kernel == GemmKernel::kMma64x64;
+}
+
 bool copies_b(GemmKernel kernel, const GemmQuery& query) {
   return kernel_facts(kernel).of_parts && query.trans_b == Transpose::kNo;
 }

@@ -83,6 +83,9 @@ bool can_swap(GemmKernel kernel, const GemmQuery& query);
 /// Whether a kernel can read a as it lies. No plan copies a.
 bool takes_a(GemmKernel kernel, const GemmQuery& query);
 
+/// Whether a kernel can compute products whose rows are not aligned.
+bool takes_unaligned(GemmKernel kernel);
+
 /// Whether a kernel cannot read b as it lies, so that it is given a transposed copy.
 bool copies_b(GemmKernel kernel, const GemmQuery& query);
 
