@@ -102,6 +102,20 @@ TEST(GpuWeightGradient, EqualsItsParts) {
   }
 }
 
+TEST(GpuWeightGradient, OfALayerWithoutInputsHasABias) {
+  require_cuda_device();
+  CudaStream stream;
+  Guarded gradient(stream, std::vector<float>{1, 2, 3, 4, 5, 6});
+  Guarded<float> bias(stream, 3);
+  WeightGradient<CudaDevice> args;
+  args.rows = 2;
+  args.out = 3;
+  args.bias = bias.view();
+  args.dy = gradient.view();
+  weight_gradient(stream, args);
+  EXPECT_EQ(bias.values(), (std::vector<float>{5, 7, 9}));
+}
+
 // Where the norm's output has a place that is not aligned, though all else is.
 TEST(GpuWeightGradient, NeedsNoAlignedMemory) {
   require_cuda_device();

@@ -318,18 +318,23 @@ void weight_gradient_by_plan(CudaStream& stream, const WeightGradient<CudaDevice
   if (args.norm) {
     check_norm(args);
   }
-  if (problem.m == 0 || problem.n == 0) {
+  if (problem.m == 0) {
     return;
   }
-  OnTheWay on_the_way;
-  if (kernel_facts(plan.kernel).of_parts) {
-    on_the_way.a_sums = args.bias.subview({0, args.out});
-  } else {
+  const bool sums_beside = problem.n > 0 && kernel_facts(plan.kernel).of_parts;
+  if (!sums_beside) {
     column_sum(stream, {.rows = args.rows,
                         .columns = args.out,
                         .out = args.bias,
                         .in = args.dy,
                         .accumulate = args.accumulate});
+  }
+  if (problem.n == 0) {
+    return;
+  }
+  OnTheWay on_the_way;
+  if (sums_beside) {
+    on_the_way.a_sums = args.bias.subview({0, args.out});
   }
   const bool copied = copies_b(plan.kernel, query_of(problem)) && !plan.swapped;
   if (args.norm && copied && aligned(args.norm->gamma) && aligned(args.norm->beta)) {
