@@ -17,6 +17,17 @@ constexpr uint32_t nearest_tf32(uint32_t bits) {
   return (bits + 0x1000U) & kTf32Mask;
 }
 
+/// A float, as bits, of which tensor cores keep the TF32 value nearest to it, ties away from zero,
+/// although they drop the bits behind: half a unit is added. A NaN stays one; a quiet one does so
+/// when bits are dropped, too, while others may become infinite. Magnitudes are bounded first,
+/// since a NaN's may leave no room for the sum.
+constexpr uint32_t raised_for_truncation(uint32_t bits) {
+  constexpr uint32_t kLargestThatHasRoom = 0x7FFFFFFFU - 0x1000U;
+  const uint32_t sign = bits & 0x80000000U;
+  const uint32_t magnitude = bits ^ sign;
+  return ((magnitude < kLargestThatHasRoom ? magnitude : kLargestThatHasRoom) + 0x1000U) | sign;
+}
+
 /// A float less `upper`, both as bits: exact when that is the TF32 value nearest to it, or its
 /// truncation. NaN for a float that is not finite.
 constexpr uint32_t rest_of(uint32_t bits, uint32_t upper) {

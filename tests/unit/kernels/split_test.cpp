@@ -89,5 +89,24 @@ TEST(Split, WhatIsNotFiniteStaysSoInOnePartAtLeast) {
   }
 }
 
+// Every pattern of the upper bits, with those that are dropped at the turns of the rounding.
+TEST(Split, RaisedFloatsAreTruncatedToTheNearest) {
+  for (uint64_t upper = 0; upper < uint64_t{1} << 32; upper += 0x2000) {
+    for (const uint32_t dropped : {0x0U, 0x1U, 0xFFFU, 0x1000U, 0x1001U, 0x1FFFU}) {
+      const uint32_t bits = static_cast<uint32_t>(upper) | dropped;
+      const uint32_t raised = raised_for_truncation(bits);
+      const uint32_t kept = raised & kTf32Mask;
+      if (std::isnan(std::bit_cast<float>(bits))) {
+        const bool quiet = (bits & 0x00400000U) != 0;
+        ASSERT_TRUE(std::isnan(std::bit_cast<float>(raised))) << std::hex << bits;
+        ASSERT_TRUE(quiet ? std::isnan(value(kept)) : !std::isfinite(value(kept)))
+            << std::hex << bits;
+      } else {
+        ASSERT_EQ(kept, nearest_tf32(bits)) << std::hex << bits;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace lockstep::layout

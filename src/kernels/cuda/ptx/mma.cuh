@@ -2,23 +2,22 @@
 
 #include <cstdint>
 
+#include "kernels/layout/split.h"
+
 namespace lockstep::cuda {
 
 /// The nearest TF32 value of a float, both as bits; a NaN stays one. The tensor cores drop the low
 /// 13 bits, which alone would shrink every product by half a unit on average.
 ///
 /// On sm_90 one instruction does it, ties to even. Before, only cvt.rna.tf32 does, at a quarter of
-/// the rate of integer additions: half a unit is added, so that the dropping becomes a rounding,
-/// ties away from zero. The NaN that arithmetic makes has all bits set but its sign: the sum would
-/// be a zero, so it is made smaller first.
+/// the rate of integer operations, which make the dropping a rounding.
 __device__ inline uint32_t round_to_tf32(uint32_t bits) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   uint32_t rounded;
   asm("cvt.rn.tf32.f32 %0, %1;" : "=r"(rounded) : "f"(__uint_as_float(bits)));
   return rounded;
 #else
-  constexpr int kLargestThatHasRoom = 0x7FFFFFFF - 0x1000;
-  return static_cast<uint32_t>(min(static_cast<int>(bits), kLargestThatHasRoom)) + 0x1000U;
+  return layout::raised_for_truncation(bits);
 #endif
 }
 
