@@ -38,8 +38,5 @@ __device__ inline void load_matrices(uint32_t (&to)[4], uint32_t address) {
                : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
                : "r"(address));
 }
-__device__ inline void load_matrices(uint32_t (&to)[4], const float* row) {
-  load_matrices(to, static_cast<uint32_t>(__cvta_generic_to_shared(row)));
-}
 
 }  // namespace lockstep::cuda
