@@ -2,8 +2,9 @@
 
 // Memory in packs: the floats that one thread moves with one access.
 
-#include <cstdint>
 #include <type_traits>
+
+#include "kernels/cuda/aligned.h"
 
 namespace lockstep::cuda {
 
@@ -45,14 +46,6 @@ __device__ void for_each_lane(Body body) {
   for (int i = 0; i < kWidth; ++i) {
     body(i);
   }
-}
-
-inline bool aligned16(const void* pointer) {
-  return reinterpret_cast<uintptr_t>(pointer) % 16 == 0;
-}
-template <class... Pointers>
-bool all_aligned16(const Pointers*... pointers) {
-  return (aligned16(pointers) && ...);
 }
 
 /// Calls body with the widest pack, as a type, that these permit.

@@ -5,7 +5,9 @@
 
 #include <algorithm>
 
+#include "core/base/ceil_div.h"
 #include "core/device/cuda_error.h"
+#include "kernels/cuda/aligned.h"
 #include "kernels/cuda/gemm/epilogue.cuh"
 #include "kernels/cuda/gemm/launch.h"
 
@@ -114,8 +116,8 @@ __global__ void __launch_bounds__(kThreads)
 
 void finish_transposed(CudaStream& stream, const Gemm<CudaDevice>& problem, const float* partials,
                        int64_t slices) {
-  const dim3 grid(static_cast<unsigned>((problem.m + kTile - 1) / kTile),
-                  static_cast<unsigned>((problem.n + kTile - 1) / kTile));
+  const dim3 grid(static_cast<unsigned>(ceil_div(problem.m, kTile)),
+                  static_cast<unsigned>(ceil_div(problem.n, kTile)));
   auto* kernel =
       problem.accumulate ? &transpose_slices_kernel<true> : &transpose_slices_kernel<false>;
   kernel<<<grid, kThreads, 0, stream.handle()>>>(
@@ -127,16 +129,16 @@ void finish_transposed(CudaStream& stream, const Gemm<CudaDevice>& problem, cons
 void finish_product(CudaStream& stream, const Gemm<CudaDevice>& problem, const float* partials,
                     int64_t slices, unsigned features) {
   const int64_t size = problem.m * problem.n;
-  const bool fours = size % 4 == 0 && reinterpret_cast<uintptr_t>(problem.c.data()) % 16 == 0;
+  const bool fours = size % 4 == 0 && aligned16(problem.c.data());
   if (fours && (features & ~kAccumulate) == 0) {
-    const auto blocks = static_cast<unsigned>((size / 4 + kThreads - 1) / kThreads);
+    const auto blocks = static_cast<unsigned>(ceil_div(size / 4, kThreads));
     auto* kernel = features == kAccumulate ? &sum_slices_kernel<true> : &sum_slices_kernel<false>;
     kernel<<<blocks, kThreads, 0, stream.handle()>>>(reinterpret_cast<const float4*>(partials),
                                                      reinterpret_cast<float4*>(problem.c.data()),
                                                      size / 4, static_cast<int>(slices));
   } else {
     const int64_t most = int64_t{32} * stream.facts().multiprocessors;
-    const auto blocks = static_cast<unsigned>(std::min((size + kThreads - 1) / kThreads, most));
+    const auto blocks = static_cast<unsigned>(std::min(ceil_div(size, kThreads), most));
     finish_kernel<<<blocks, kThreads, 0, stream.handle()>>>({.partials = partials,
                                                              .c = problem.c.data(),
                                                              .with = epilogue_operands_of(problem),

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 
+#include "core/base/ceil_div.h"
 #include "core/base/error.h"
 #include "core/base/range.h"
 #include "kernels/check_size.h"
@@ -60,10 +61,6 @@ GemmLauncher launcher_of(GemmKernel kernel, bool aligned) {
       return &launch_split_128x96;
   }
   throw InternalError("a kernel of {}", static_cast<int>(kernel));
-}
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
 }
 
 Gemm<CudaDevice> without_features(Gemm<CudaDevice> problem) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/base/ceil_div.h"
 #include "core/base/error.h"
 
 namespace lockstep {
@@ -30,10 +31,6 @@ constexpr std::array kTensorCoresOfLyingA = {GemmKernel::kMma128x128,   GemmKern
                                              GemmKernel::kMma64x64,     GemmKernel::kLying128x256,
                                              GemmKernel::kLying128x192, GemmKernel::kLying128x128};
 constexpr std::size_t kPortable = 3;
-
-int64_t ceil_div(int64_t a, int64_t b) {
-  return (a + b - 1) / b;
-}
 
 int64_t round_up(int64_t a, int64_t unit) {
   return ceil_div(a, unit) * unit;

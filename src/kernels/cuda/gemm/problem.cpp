@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "kernels/cuda/aligned.h"
 #include "kernels/cuda/gemm/features.h"
 #include "kernels/cuda/gemm/majors.h"
 #include "kernels/cuda/gemm/plan.h"
@@ -56,7 +57,7 @@ bool is_fused(const Gemm<CudaDevice>& problem, unsigned features) {
 }
 
 bool aligned(CudaView<const float> view) {
-  return view.empty() || reinterpret_cast<uintptr_t>(view.data()) % 16 == 0;
+  return view.empty() || aligned16(view.data());
 }
 
 bool aligned_rows(const Gemm<CudaDevice>& problem) {

@@ -6,6 +6,7 @@
 
 #include <type_traits>
 
+#include "core/base/ceil_div.h"
 #include "core/device/cuda_error.h"
 #include "kernels/cuda/allow_shared.cuh"
 #include "kernels/cuda/gemm/dispatch.cuh"
@@ -34,8 +35,8 @@ void launch_kernel(CudaStream& stream, const GemmLaunch& launch, const Store& st
   const Gemm<CudaDevice>& problem = launch.problem;
   auto* kernel = Kernel::template get<kA, kB, Store>();
   allow_shared(kernel, Shape::kSharedBytes);
-  const dim3 grid(static_cast<unsigned>((problem.n + Shape::kBlockN - 1) / Shape::kBlockN),
-                  static_cast<unsigned>((problem.m + Shape::kBlockM - 1) / Shape::kBlockM),
+  const dim3 grid(static_cast<unsigned>(ceil_div(problem.n, Shape::kBlockN)),
+                  static_cast<unsigned>(ceil_div(problem.m, Shape::kBlockM)),
                   static_cast<unsigned>(launch.plan.slices));
   kernel<<<grid, Shape::kThreads, Shape::kSharedBytes, stream.handle()>>>(
       make_operand<kA>(problem.a.data(), problem.m, problem.k),

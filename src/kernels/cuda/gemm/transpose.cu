@@ -4,6 +4,7 @@
 
 #include <cuda_runtime.h>
 
+#include "core/base/ceil_div.h"
 #include "core/device/cuda_error.h"
 #include "kernels/cuda/gemm/launch.h"
 #include "kernels/cuda/gemm/transposed_copy.h"
@@ -121,8 +122,8 @@ __global__ void __launch_bounds__(kThreads)
 template <bool kSums, class Map>
 void launch(CudaStream& stream, const Map& map, float* to, float* sums, const float* from,
             int64_t rows, int64_t columns, int64_t pitch) {
-  const dim3 grid(static_cast<unsigned>((columns + kTile - 1) / kTile),
-                  static_cast<unsigned>((rows + kTile - 1) / kTile));
+  const dim3 grid(static_cast<unsigned>(ceil_div(columns, kTile)),
+                  static_cast<unsigned>(ceil_div(rows, kTile)));
   transpose_kernel<Map, kSums><<<grid, kThreads, 0, stream.handle()>>>(
       map, to, sums, from, static_cast<int>(rows), static_cast<int>(columns), pitch);
   check_cuda(cudaGetLastError(), "transposing a matrix");
@@ -141,7 +142,7 @@ void transpose_normed(CudaStream& stream, float* to, const float* from, int64_t 
 }
 
 int64_t transpose_sum_rows(int64_t rows) {
-  return (rows + kTile - 1) / kTile;
+  return ceil_div(rows, kTile);
 }
 
 void transpose_summed(CudaStream& stream, float* to, float* sums, const float* from, int64_t rows,

@@ -9,6 +9,7 @@
 
 #include <cuda_runtime.h>
 
+#include "core/base/ceil_div.h"
 #include "core/device/cuda_error.h"
 #include "kernels/cuda/allow_shared.cuh"
 #include "kernels/cuda/gemm/dispatch.cuh"
@@ -34,9 +35,8 @@ void launch_rung(CudaStream& stream, const Gemm<CudaDevice>& problem) {
     const Operand<b_major()> b = make_operand<b_major()>(problem.b.data(), problem.n, problem.k);
     auto* kernel = RungKernel::template entry<a_major(), b_major()>(a.vectorized && b.vectorized);
     allow_shared(kernel, RungKernel::kSharedBytes);
-    const dim3 grid(
-        static_cast<unsigned>((problem.n + RungKernel::kTileN - 1) / RungKernel::kTileN),
-        static_cast<unsigned>((problem.m + RungKernel::kTileM - 1) / RungKernel::kTileM));
+    const dim3 grid(static_cast<unsigned>(ceil_div(problem.n, RungKernel::kTileN)),
+                    static_cast<unsigned>(ceil_div(problem.m, RungKernel::kTileM)));
     kernel<<<grid, RungKernel::kThreads, RungKernel::kSharedBytes, stream.handle()>>>(
         a, b, make_output(problem));
     check_cuda(cudaGetLastError(), "launching a matrix product");
