@@ -26,7 +26,8 @@ enum class Transpose : bool { kNo, kYes };
 /// The product of the whole k is finished before anything is added to it: accumulating two
 /// micro-batches on one rank then rounds as summing two ranks does. Nothing may overlap c, except
 /// that residual may be c itself. m, n, k may be any non-negative size; k = 0 gives a product of
-/// zeros.
+/// zeros. On a GPU some kernels have their blocks counted by 16 bits, of 32 rows at least: it takes
+/// sizes up to 65535 * 32, and may throw UnsupportedError beyond.
 template <class Device>
 struct Gemm {
   int64_t m = 0;

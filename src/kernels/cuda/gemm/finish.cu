@@ -10,6 +10,7 @@
 #include "kernels/cuda/aligned.h"
 #include "kernels/cuda/gemm/epilogue.cuh"
 #include "kernels/cuda/gemm/launch.h"
+#include "kernels/cuda/grid.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -117,7 +118,7 @@ __global__ void __launch_bounds__(kThreads)
 void finish_transposed(CudaStream& stream, const Gemm<CudaDevice>& problem, const float* partials,
                        int64_t slices) {
   const dim3 grid(static_cast<unsigned>(ceil_div(problem.m, kTile)),
-                  static_cast<unsigned>(ceil_div(problem.n, kTile)));
+                  blocks_down(problem.n, kTile, "columns"));
   auto* kernel =
       problem.accumulate ? &transpose_slices_kernel<true> : &transpose_slices_kernel<false>;
   kernel<<<grid, kThreads, 0, stream.handle()>>>(

@@ -12,6 +12,7 @@
 #include "kernels/cuda/gemm/dispatch.cuh"
 #include "kernels/cuda/gemm/epilogue.cuh"
 #include "kernels/cuda/gemm/launch.h"
+#include "kernels/cuda/grid.h"
 
 namespace lockstep::cuda {
 
@@ -36,7 +37,7 @@ void launch_kernel(CudaStream& stream, const GemmLaunch& launch, const Store& st
   auto* kernel = Kernel::template get<kA, kB, Store>();
   allow_shared(kernel, Shape::kSharedBytes);
   const dim3 grid(static_cast<unsigned>(ceil_div(problem.n, Shape::kBlockN)),
-                  static_cast<unsigned>(ceil_div(problem.m, Shape::kBlockM)),
+                  blocks_down(problem.m, Shape::kBlockM, "rows"),
                   static_cast<unsigned>(launch.plan.slices));
   kernel<<<grid, Shape::kThreads, Shape::kSharedBytes, stream.handle()>>>(
       make_operand<kA>(problem.a.data(), problem.m, problem.k),

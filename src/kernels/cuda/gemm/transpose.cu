@@ -8,6 +8,7 @@
 #include "core/device/cuda_error.h"
 #include "kernels/cuda/gemm/launch.h"
 #include "kernels/cuda/gemm/transposed_copy.h"
+#include "kernels/cuda/grid.h"
 
 namespace lockstep::cuda {
 namespace {
@@ -123,7 +124,7 @@ template <bool kSums, class Map>
 void launch(CudaStream& stream, const Map& map, float* to, float* sums, const float* from,
             int64_t rows, int64_t columns, int64_t pitch) {
   const dim3 grid(static_cast<unsigned>(ceil_div(columns, kTile)),
-                  static_cast<unsigned>(ceil_div(rows, kTile)));
+                  blocks_down(rows, kTile, "rows"));
   transpose_kernel<Map, kSums><<<grid, kThreads, 0, stream.handle()>>>(
       map, to, sums, from, static_cast<int>(rows), static_cast<int>(columns), pitch);
   check_cuda(cudaGetLastError(), "transposing a matrix");

@@ -14,6 +14,7 @@
 #include "kernels/cuda/allow_shared.cuh"
 #include "kernels/cuda/gemm/dispatch.cuh"
 #include "kernels/cuda/gemm/operand.cuh"
+#include "kernels/cuda/grid.h"
 #include "kernels/cuda/ladder/rung.h"
 #include "kernels/cuda/ladder/rungs.h"
 
@@ -36,7 +37,7 @@ void launch_rung(CudaStream& stream, const Gemm<CudaDevice>& problem) {
     auto* kernel = RungKernel::template entry<a_major(), b_major()>(a.vectorized && b.vectorized);
     allow_shared(kernel, RungKernel::kSharedBytes);
     const dim3 grid(static_cast<unsigned>(ceil_div(problem.n, RungKernel::kTileN)),
-                    static_cast<unsigned>(ceil_div(problem.m, RungKernel::kTileM)));
+                    blocks_down(problem.m, RungKernel::kTileM, "rows"));
     kernel<<<grid, RungKernel::kThreads, RungKernel::kSharedBytes, stream.handle()>>>(
         a, b, make_output(problem));
     check_cuda(cudaGetLastError(), "launching a matrix product");
