@@ -350,7 +350,7 @@ TEST_F(GpuGemm, RefusesKernelsThatCannotReadA) {
   CudaBuffer<float> memory(64 * 64);
   for (const auto& [kernel, trans_a] : {std::pair{GemmKernel::kWgmma128x64, Transpose::kYes},
                                         std::pair{GemmKernel::kPingPong64x192, Transpose::kYes},
-                                        std::pair{GemmKernel::kLying128x128, Transpose::kNo}}) {
+                                        std::pair{GemmKernel::kWgmmaMn128x128, Transpose::kNo}}) {
     const Gemm<CudaDevice> problem = {.m = 64,
                                       .n = 64,
                                       .k = 64,

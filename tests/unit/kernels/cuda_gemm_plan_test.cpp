@@ -178,7 +178,7 @@ TEST(CudaGemmPlan, CopiesOnlyWhatAKernelCannotReadAsItLies) {
   EXPECT_FALSE(copies_b(GemmKernel::kMma64x64, {64, 64, 64, yes, no}));
   EXPECT_FALSE(copies_b(GemmKernel::kWgmma128x64, {64, 64, 64, no, yes}));
   EXPECT_TRUE(copies_b(GemmKernel::kWgmma128x64, {64, 64, 64, no, no}));
-  EXPECT_TRUE(copies_b(GemmKernel::kLying128x128, {64, 64, 64, yes, no}));
+  EXPECT_TRUE(copies_b(GemmKernel::kWgmmaMn128x128, {64, 64, 64, yes, no}));
   EXPECT_FALSE(copies_b(GemmKernel::kSplit128x96, {68, 64, 64, yes, yes}));
 }
 
@@ -197,7 +197,7 @@ TEST(CudaGemmPlan, KernelsReadTheAOfWhatTheyAreFor) {
   constexpr Transpose yes = Transpose::kYes;
   EXPECT_FALSE(takes_a(GemmKernel::kWgmma128x64, {64, 64, 64, yes, no}));
   EXPECT_FALSE(takes_a(GemmKernel::kPingPong64x192, {64, 64, 64, yes, no}));
-  EXPECT_FALSE(takes_a(GemmKernel::kLying128x128, {64, 64, 64, no, no}));
+  EXPECT_FALSE(takes_a(GemmKernel::kWgmmaMn128x128, {64, 64, 64, no, no}));
 }
 
 // The char model's head and a layer of it.

@@ -49,12 +49,12 @@ GemmLauncher launcher_of(GemmKernel kernel, bool aligned) {
       return &launch_pingpong_64x256;
     case GemmKernel::kPingPong64x192:
       return &launch_pingpong_64x192;
-    case GemmKernel::kLying128x256:
-      return &launch_lying_128x256;
-    case GemmKernel::kLying128x192:
-      return &launch_lying_128x192;
-    case GemmKernel::kLying128x128:
-      return &launch_lying_128x128;
+    case GemmKernel::kWgmmaMn128x256:
+      return &launch_wgmma_mn_128x256;
+    case GemmKernel::kWgmmaMn128x192:
+      return &launch_wgmma_mn_128x192;
+    case GemmKernel::kWgmmaMn128x128:
+      return &launch_wgmma_mn_128x128;
     case GemmKernel::kSplit128x128:
       return &launch_split_128x128;
     case GemmKernel::kSplit128x96:

@@ -31,7 +31,7 @@ void launch_simt_64x64(CudaStream& stream, const GemmLaunch& launch);
 /// For operands of any alignment; no features.
 void launch_mma_unaligned(CudaStream& stream, const GemmLaunch& launch);
 void launch_simt_unaligned(CudaStream& stream, const GemmLaunch& launch);
-/// Rows are aligned; b is (n, k), copied if need be; a is (m, k), of the lying kernels (k, m), of
+/// Rows are aligned; b is (n, k), copied if need be; a is (m, k), of the mn kernels (k, m), of
 /// the split ones either.
 void launch_wgmma_128x256(CudaStream& stream, const GemmLaunch& launch);
 void launch_wgmma_128x192(CudaStream& stream, const GemmLaunch& launch);
@@ -40,9 +40,9 @@ void launch_wgmma_128x96(CudaStream& stream, const GemmLaunch& launch);
 void launch_wgmma_128x64(CudaStream& stream, const GemmLaunch& launch);
 void launch_pingpong_64x256(CudaStream& stream, const GemmLaunch& launch);
 void launch_pingpong_64x192(CudaStream& stream, const GemmLaunch& launch);
-void launch_lying_128x256(CudaStream& stream, const GemmLaunch& launch);
-void launch_lying_128x192(CudaStream& stream, const GemmLaunch& launch);
-void launch_lying_128x128(CudaStream& stream, const GemmLaunch& launch);
+void launch_wgmma_mn_128x256(CudaStream& stream, const GemmLaunch& launch);
+void launch_wgmma_mn_128x192(CudaStream& stream, const GemmLaunch& launch);
+void launch_wgmma_mn_128x128(CudaStream& stream, const GemmLaunch& launch);
 void launch_split_128x128(CudaStream& stream, const GemmLaunch& launch);
 void launch_split_128x96(CudaStream& stream, const GemmLaunch& launch);
 

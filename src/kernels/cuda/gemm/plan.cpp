@@ -27,9 +27,9 @@ constexpr std::array kTensorCores = {GemmKernel::kMma128x128,     GemmKernel::kM
                                      GemmKernel::kWgmma128x192,   GemmKernel::kWgmma128x128,
                                      GemmKernel::kWgmma128x96,    GemmKernel::kWgmma128x64,
                                      GemmKernel::kPingPong64x256, GemmKernel::kPingPong64x192};
-constexpr std::array kTensorCoresOfLyingA = {GemmKernel::kMma128x128,   GemmKernel::kMma128x64,
-                                             GemmKernel::kMma64x64,     GemmKernel::kLying128x256,
-                                             GemmKernel::kLying128x192, GemmKernel::kLying128x128};
+constexpr std::array kTensorCoresForMnMajorA = {
+    GemmKernel::kMma128x128,     GemmKernel::kMma128x64,      GemmKernel::kMma64x64,
+    GemmKernel::kWgmmaMn128x256, GemmKernel::kWgmmaMn128x192, GemmKernel::kWgmmaMn128x128};
 constexpr std::size_t kPortable = 3;
 
 int64_t round_up(int64_t a, int64_t unit) {
@@ -82,11 +82,11 @@ KernelSpeed speed_of(GemmKernel kernel) {
       return {kAnyNumber, false, 1.303, 0.087, 55.4, 0.373, 0, 3.35, 0.5};
     case GemmKernel::kPingPong64x192:
       return {kAnyNumber, false, 1.400, 0.002, 109, 1.54, 0, 3.35, 0.5};
-    case GemmKernel::kLying128x256:
+    case GemmKernel::kWgmmaMn128x256:
       return {1, false, 2.300, 0.452, 243, 0.318, 0, 3.10, 0.436};
-    case GemmKernel::kLying128x192:
+    case GemmKernel::kWgmmaMn128x192:
       return {1, false, 2.900, 0.895, 292, 0.151, 0, 3.35, 0.561};
-    case GemmKernel::kLying128x128:
+    case GemmKernel::kWgmmaMn128x128:
       return {1, false, 2.500, 0.922, 279, 0.283, 0, 3.35, 0.278};
     case GemmKernel::kSplit128x128:
       return {1, false, 0.480, 0, 108, 0.9, 0, 3.35, 0.5};
@@ -198,12 +198,12 @@ GemmKernelFacts kernel_facts(GemmKernel kernel) {
       return {"pingpong 64x256", 64, 256, true, ReadsA::kKMajor};
     case GemmKernel::kPingPong64x192:
       return {"pingpong 64x192", 64, 192, true, ReadsA::kKMajor};
-    case GemmKernel::kLying128x256:
-      return {"wgmma 128x256 of a as it lies", 128, 256, true, ReadsA::kMnMajor};
-    case GemmKernel::kLying128x192:
-      return {"wgmma 128x192 of a as it lies", 128, 192, true, ReadsA::kMnMajor};
-    case GemmKernel::kLying128x128:
-      return {"wgmma 128x128 of a as it lies", 128, 128, true, ReadsA::kMnMajor};
+    case GemmKernel::kWgmmaMn128x256:
+      return {"wgmma 128x256, a MN-major", 128, 256, true, ReadsA::kMnMajor};
+    case GemmKernel::kWgmmaMn128x192:
+      return {"wgmma 128x192, a MN-major", 128, 192, true, ReadsA::kMnMajor};
+    case GemmKernel::kWgmmaMn128x128:
+      return {"wgmma 128x128, a MN-major", 128, 128, true, ReadsA::kMnMajor};
     case GemmKernel::kSplit128x128:
       return {"split 128x128", 128, 128, true};
     case GemmKernel::kSplit128x96:
@@ -243,7 +243,7 @@ std::span<const GemmKernel> kernels_for(const GemmQuery& query, Precision precis
   }
   const std::span<const GemmKernel> tensor_cores = query.trans_a == Transpose::kNo
                                                        ? std::span<const GemmKernel>(kTensorCores)
-                                                       : kTensorCoresOfLyingA;
+                                                       : kTensorCoresForMnMajorA;
   const std::span<const GemmKernel> all =
       fp32 ? std::span<const GemmKernel>(kSinglePrecision) : tensor_cores;
   // A transposed copy has rows of its own, which must be aligned too.

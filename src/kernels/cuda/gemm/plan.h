@@ -25,9 +25,9 @@ enum class GemmKernel : uint8_t {
   kWgmma128x64,
   kPingPong64x256,  ///< as above, by blocks that stay for several tiles
   kPingPong64x192,
-  kLying128x256,  ///< TF32, wgmma: sm_90, as above, but an MN-major a as it lies
-  kLying128x192,
-  kLying128x128,
+  kWgmmaMn128x256,  ///< TF32, wgmma: sm_90, as above, but an MN-major a
+  kWgmmaMn128x192,
+  kWgmmaMn128x128,
   kSplit128x128,  ///< fp32, wgmma of factors split in two: sm_90, as above, a of any major
   kSplit128x96,
 };

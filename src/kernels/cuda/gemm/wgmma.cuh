@@ -3,7 +3,7 @@
 // Hopper's product (wgmma): the tensor cores read b, and a unless it passes through registers, from
 // shared memory, where it must lie K-major. One thread has the tensor memory accelerator bring
 // them; two warpgroups multiply. What they make of two tiles is their own matter: Products is
-// RoundedProducts or LyingProducts (TF32) or SplitProducts (single precision).
+// RoundedProducts or MnMajorProducts (TF32) or SplitProducts (single precision).
 
 #include "kernels/cuda/gemm/wgmma_operands.cuh"
 #include "kernels/cuda/gemm/wgmma_rows.cuh"

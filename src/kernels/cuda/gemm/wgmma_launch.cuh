@@ -5,7 +5,7 @@
 #include "kernels/cuda/gemm/product.cuh"
 #include "kernels/cuda/gemm/tensor_map.cuh"
 #include "kernels/cuda/gemm/wgmma.cuh"
-#include "kernels/cuda/gemm/wgmma_lying.cuh"
+#include "kernels/cuda/gemm/wgmma_mn_major.cuh"
 #include "kernels/cuda/gemm/wgmma_pingpong.cuh"
 #include "kernels/cuda/gemm/wgmma_rounded.cuh"
 #include "kernels/cuda/gemm/wgmma_split.cuh"
@@ -32,7 +32,7 @@ WgmmaOperands wgmma_operands(const GemmLaunch& launch) {
           launch.a_sums_pitch};
 }
 
-/// A block for each tile and slice. Products is RoundedProducts, LyingProducts or SplitProducts.
+/// A block for each tile and slice. Products is RoundedProducts, MnMajorProducts or SplitProducts.
 template <class Products>
 struct BlockPerTile {
   template <class Store>
@@ -96,9 +96,9 @@ void launch_pingpong(CudaStream& stream, const GemmLaunch& launch) {
 }
 
 template <class Shape>
-void launch_lying(CudaStream& stream, const GemmLaunch& launch) {
-  launch_wgmma<BlockPerTile<LyingProducts<Shape>>>(stream, launch,
-                                                   FusedFeatures<Major::kMN, Major::kMN>::Sets{});
+void launch_mn_major(CudaStream& stream, const GemmLaunch& launch) {
+  launch_wgmma<BlockPerTile<MnMajorProducts<Shape>>>(stream, launch,
+                                                     FusedFeatures<Major::kMN, Major::kMN>::Sets{});
 }
 
 template <class Shape>

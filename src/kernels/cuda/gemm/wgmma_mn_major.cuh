@@ -12,7 +12,7 @@
 namespace lockstep::cuda {
 
 template <class Shape_>
-struct LyingProducts {
+struct MnMajorProducts {
   using Shape = Shape_;
   using Pipeline = WgmmaPipeline<Shape>;
   static constexpr Major kA = Major::kMN;

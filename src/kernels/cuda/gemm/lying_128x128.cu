@@ -1,9 +1,0 @@
-#include "kernels/cuda/gemm/wgmma_launch.cuh"
-
-namespace lockstep::cuda {
-
-void launch_lying_128x128(CudaStream& stream, const GemmLaunch& launch) {
-  launch_lying<layout::RoundedTile<128, 6, 1>>(stream, launch);
-}
-
-}  // namespace lockstep::cuda

@@ -1,0 +1,9 @@
+#include "kernels/cuda/gemm/wgmma_launch.cuh"
+
+namespace lockstep::cuda {
+
+void launch_wgmma_mn_128x256(CudaStream& stream, const GemmLaunch& launch) {
+  launch_mn_major<layout::RoundedTile<256, 4, 1>>(stream, launch);
+}
+
+}  // namespace lockstep::cuda
