@@ -32,8 +32,8 @@ constexpr int panel_row(int warp, int row) {
   return warp / 2 * kPanelRows + chunk * 4 + row % 4;
 }
 
-/// Two warpgroups multiply. Of a third one's four warps one has tiles brought; where factors are
-/// split, the others do that.
+/// Two warpgroups multiply. Behind them one warp has tiles brought: alone, or the first of a third
+/// warpgroup where registers are shared out, of which the others split b's factors if need be.
 inline constexpr int kMultiplyingWarps = 8;
 inline constexpr int kSplittingWarps = 3;
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// The multi-stage fp32 product (FFMA): cp.async feeds swizzled tiles, operands are read from either
+// The multi-stage fp32 product (FFMA): cp.async feeds padded tiles, operands are read from either
 // major.
 
 #include <type_traits>

@@ -1,7 +1,7 @@
 #pragma once
 
-// Tiles in shared memory that asynchronous 16-byte copies fill: what the multi-stage kernels are
-// fed by.
+// Tiles in shared memory that asynchronous copies fill, of 16 bytes, or of 4 where rows are not
+// aligned or elements change places: what the multi-stage kernels are fed by.
 
 #include "kernels/cuda/gemm/operand.cuh"
 #include "kernels/cuda/ptx/async_copy.cuh"

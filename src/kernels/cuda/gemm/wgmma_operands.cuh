@@ -11,8 +11,8 @@ namespace lockstep::cuda {
 
 using layout::Major;
 
-/// A product's operands as the kernel reads them: rounded to TF32, or as they are where factors are
-/// split.
+/// A product's operands as the kernel reads them: rounded to TF32 by their maps, but as they are
+/// where factors are split, and an MN-major a, which is rounded in registers.
 struct WgmmaOperands {
   CUtensorMap a;  ///< (m, k), boxes of kBlockM x 32; or (k, m), of 32 x a panel's rows
   CUtensorMap b;  ///< (n, k), boxes of kBlockN x 32
