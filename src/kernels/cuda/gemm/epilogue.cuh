@@ -6,7 +6,7 @@
 
 #include "core/device/cuda_device.h"
 #include "kernels/cuda/gemm/features.h"
-#include "kernels/cuda/gemm/operand.cuh"
+#include "kernels/cuda/gemm/output.cuh"
 #include "kernels/gemm.h"
 
 namespace lockstep::cuda {

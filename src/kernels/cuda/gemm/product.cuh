@@ -9,9 +9,11 @@
 #include "core/base/ceil_div.h"
 #include "core/device/cuda_error.h"
 #include "kernels/cuda/allow_shared.cuh"
-#include "kernels/cuda/gemm/dispatch.cuh"
 #include "kernels/cuda/gemm/epilogue.cuh"
 #include "kernels/cuda/gemm/launch.h"
+#include "kernels/cuda/gemm/majors.h"
+#include "kernels/cuda/gemm/operand.cuh"
+#include "kernels/cuda/gemm/output.cuh"
 #include "kernels/cuda/grid.h"
 
 namespace lockstep::cuda {
@@ -19,8 +21,7 @@ namespace lockstep::cuda {
 inline Output output_of(const GemmLaunch& launch) {
   const Gemm<CudaDevice>& problem = launch.problem;
   float* const data = launch.partials != nullptr ? launch.partials : problem.c.data();
-  return {data, static_cast<int>(problem.m), static_cast<int>(problem.n),
-          problem.n % 4 == 0 && aligned16(data), static_cast<int>(launch.plan.slice_depth)};
+  return make_output(data, problem.m, problem.n, launch.plan.slice_depth);
 }
 
 template <unsigned kFeatures>

@@ -12,18 +12,14 @@
 #include "core/base/ceil_div.h"
 #include "core/device/cuda_error.h"
 #include "kernels/cuda/allow_shared.cuh"
-#include "kernels/cuda/gemm/dispatch.cuh"
+#include "kernels/cuda/gemm/majors.h"
 #include "kernels/cuda/gemm/operand.cuh"
+#include "kernels/cuda/gemm/output.cuh"
 #include "kernels/cuda/grid.h"
 #include "kernels/cuda/ladder/rung.h"
 #include "kernels/cuda/ladder/rungs.h"
 
 namespace lockstep::cuda {
-
-inline Output make_output(const Gemm<CudaDevice>& problem) {
-  return {problem.c.data(), static_cast<int>(problem.m), static_cast<int>(problem.n),
-          problem.n % 4 == 0 && aligned16(problem.c.data()), static_cast<int>(problem.k)};
-}
 
 template <class RungKernel>
 void launch_rung(CudaStream& stream, const Gemm<CudaDevice>& problem) {
@@ -39,7 +35,7 @@ void launch_rung(CudaStream& stream, const Gemm<CudaDevice>& problem) {
     const dim3 grid(static_cast<unsigned>(ceil_div(problem.n, RungKernel::kTileN)),
                     blocks_down(problem.m, RungKernel::kTileM, "rows"));
     kernel<<<grid, RungKernel::kThreads, RungKernel::kSharedBytes, stream.handle()>>>(
-        a, b, make_output(problem));
+        a, b, make_output(problem.c.data(), problem.m, problem.n, problem.k));
     check_cuda(cudaGetLastError(), "launching a matrix product");
   });
 }

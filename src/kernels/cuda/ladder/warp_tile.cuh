@@ -3,6 +3,7 @@
 // The warp tile of rungs 7 and 8: where a warp and a lane stand in the block's 128 x 128 tile.
 
 #include "kernels/cuda/gemm/operand.cuh"
+#include "kernels/cuda/gemm/output.cuh"
 #include "kernels/cuda/ladder/outer_product.cuh"
 
 namespace lockstep::cuda {
