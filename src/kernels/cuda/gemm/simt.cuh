@@ -5,7 +5,7 @@
 
 #include <type_traits>
 
-#include "kernels/cuda/gemm/pipeline.cuh"
+#include "kernels/cuda/gemm/simt_pipeline.cuh"
 #include "kernels/layout/thread_map.h"
 
 namespace lockstep::cuda {
@@ -110,8 +110,8 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
                   .column = warp % Shape::kWarpsN * Shape::kWarpN + Compute::Lanes::column(lane)};
   SimtStager<kA, Shape::kBlockM, Shape, kVectorized> a_stager(a, m0, d0);
   SimtStager<kB, Shape::kBlockN, Shape, kVectorized> b_stager(b, n0, d0);
-  run_pipeline<Shape>(shared, a_stager, b_stager, (depth + Shape::kDepth - 1) / Shape::kDepth,
-                      compute);
+  run_simt_pipeline<Shape>(shared, a_stager, b_stager, (depth + Shape::kDepth - 1) / Shape::kDepth,
+                           compute);
   compute.for_each4(
       [&](int row, int column, float4 value) { store.store4(m0 + row, n0 + column, value); });
 }

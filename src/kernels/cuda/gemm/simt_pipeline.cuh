@@ -17,7 +17,8 @@ namespace lockstep::cuda {
 /// once: the branch around the copies also keeps the compiler from moving the fetch behind the
 /// products that are to cover it.
 template <class Shape, class AStager, class BStager, class Compute>
-__device__ void run_pipeline(float* shared, AStager a, BStager b, int tiles, Compute& compute) {
+__device__ void run_simt_pipeline(float* shared, AStager a, BStager b, int tiles,
+                                  Compute& compute) {
   constexpr int kSteps = Compute::kSteps;
   static_assert(kSteps % 2 == 0, "a tile starts in slot 0");
   auto fill = [&](int tile) {
