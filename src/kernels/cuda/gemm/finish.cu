@@ -9,7 +9,8 @@
 #include "core/device/cuda_error.h"
 #include "kernels/cuda/aligned.h"
 #include "kernels/cuda/gemm/epilogue.cuh"
-#include "kernels/cuda/gemm/launch.h"
+#include "kernels/cuda/gemm/features.h"
+#include "kernels/cuda/gemm/finish.h"
 #include "kernels/cuda/grid.h"
 
 namespace lockstep::cuda {

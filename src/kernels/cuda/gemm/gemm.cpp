@@ -10,6 +10,7 @@
 #include "kernels/check_size.h"
 #include "kernels/cuda/column_partials.h"
 #include "kernels/cuda/gemm/features.h"
+#include "kernels/cuda/gemm/finish.h"
 #include "kernels/cuda/gemm/launch.h"
 #include "kernels/cuda/gemm/problem.h"
 #include "kernels/cuda/gemm/transposed_copy.h"

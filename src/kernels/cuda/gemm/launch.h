@@ -46,17 +46,4 @@ void launch_wgmma_mn_128x128(CudaStream& stream, const GemmLaunch& launch);
 void launch_split_128x128(CudaStream& stream, const GemmLaunch& launch);
 void launch_split_128x96(CudaStream& stream, const GemmLaunch& launch);
 
-/// to (columns, rows) = from (rows, columns) transposed, of which rows are `pitch` elements apart;
-/// all multiples of four, 16-byte aligned.
-void transpose_matrix(CudaStream& stream, float* to, const float* from, int64_t rows,
-                      int64_t columns, int64_t pitch);
-
-/// c from the sums of `slices` slices, added in their order, and then `features`.
-void finish_product(CudaStream& stream, const Gemm<CudaDevice>& problem, const float* partials,
-                    int64_t slices, unsigned features);
-
-/// The same for cᵀ: partials (slices, n, m), of plain sums.
-void finish_transposed(CudaStream& stream, const Gemm<CudaDevice>& problem, const float* partials,
-                       int64_t slices);
-
 }  // namespace lockstep::cuda

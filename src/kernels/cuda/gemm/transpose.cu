@@ -6,7 +6,6 @@
 
 #include "core/base/ceil_div.h"
 #include "core/device/cuda_error.h"
-#include "kernels/cuda/gemm/launch.h"
 #include "kernels/cuda/gemm/transposed_copy.h"
 #include "kernels/cuda/grid.h"
 

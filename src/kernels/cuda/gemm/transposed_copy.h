@@ -6,7 +6,10 @@
 
 namespace lockstep::cuda {
 
-// As transpose_matrix (launch.h), with something done on the way.
+/// to (columns, rows) = from (rows, columns) transposed, of which rows are `pitch` elements apart;
+/// all multiples of four, 16-byte aligned.
+void transpose_matrix(CudaStream& stream, float* to, const float* from, int64_t rows,
+                      int64_t columns, int64_t pitch);
 
 /// How a LayerNorm's output follows from its input, row by row: (x - mean) * rstd * gamma + beta.
 struct RowNorm {
@@ -16,15 +19,15 @@ struct RowNorm {
   const float* beta;
 };
 
-/// Of the norm's output.
+/// The same of the norm's output, for x in `from`.
 void transpose_normed(CudaStream& stream, float* to, const float* from, int64_t rows,
                       int64_t columns, const RowNorm& norm);
 
 /// Rows of partial sums that transpose_summed leaves.
 int64_t transpose_sum_rows(int64_t rows);
 
-/// And leaves the sums of each column over runs of its rows: `sums` (transpose_sum_rows, columns),
-/// rows `pitch` elements apart as those of `from`.
+/// As transpose_matrix, and leaves the sums of each column over runs of its rows: `sums`
+/// (transpose_sum_rows, columns), rows `pitch` elements apart as those of `from`.
 void transpose_summed(CudaStream& stream, float* to, float* sums, const float* from, int64_t rows,
                       int64_t columns, int64_t pitch);
 
