@@ -141,7 +141,7 @@ class PlannedGemm {
                plan_.swapped || a_partials_.empty() ? nullptr : sums_of_a(depth));
     }
     if (depths_ > 1) {
-      finish(problem_, sums_.data(), depths_, features_of(problem_));
+      finish(sums_.data(), depths_);
     }
     if (!a_partials_.empty()) {
       sum_column_partials(stream_, {.parts = a_partials_.size() / on_the_way_.a_sums.size(),
@@ -173,13 +173,12 @@ class PlannedGemm {
     return a_partials_.data() + run * on_the_way_.a_sums.size();
   }
 
-  // The last sums of a part, or of all parts, with what follows them: into part.c.
-  void finish(const Gemm<CudaDevice>& part, const float* partials, int64_t slices,
-              unsigned features) const {
-    if (plan_.swapped && (depths_ == 1 || partials == sums_.data())) {
-      finish_transposed(stream_, swapped(part), partials, slices);
+  // The last sums, of the slices of all k or of its parts, with what follows them: into c.
+  void finish(const float* partials, int64_t count) const {
+    if (plan_.swapped) {
+      finish_transposed(stream_, swapped(problem_), partials, count);
     } else {
-      finish_product(stream_, part, partials, slices, features);
+      finish_product(stream_, problem_, partials, count, features_of(problem_));
     }
   }
 
@@ -237,16 +236,19 @@ class PlannedGemm {
                          .b_pitch = b.pitch,
                          .a_sums = a_sums,
                          .a_sums_pitch = problem_.m};
-    const unsigned features = features_of(part);
     const GemmLauncher launcher = launcher_of(plan_.kernel, aligned_rows(problem_));
     if (finishes_at_once()) {
-      launch.features = features;
+      launch.features = features_of(part);
       launcher(stream_, launch);
       return;
     }
     launch.partials = partials_.data();
     launcher(stream_, launch);
-    finish(part, partials_.data(), launch.plan.slices, features);
+    if (depths_ == 1) {
+      finish(partials_.data(), launch.plan.slices);
+    } else {
+      finish_product(stream_, part, partials_.data(), launch.plan.slices, kPlain);
+    }
   }
 
   CudaStream& stream_;
