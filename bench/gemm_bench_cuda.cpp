@@ -17,6 +17,8 @@
 #include "cublas.h"
 #include "graph_timer.h"
 #include "kernels/cuda/gemm/plan.h"
+#include "kernels/cuda/gemm/planned_gemm.h"
+#include "kernels/cuda/gemm/problem.h"
 #include "kernels/cuda/ladder/rung.h"
 #include "normal_values.h"
 #include "timing.h"

@@ -7,6 +7,7 @@
 
 #include "core/device/cuda_device.h"
 #include "kernels/cuda/gemm/plan.h"
+#include "kernels/cuda/gemm/problem.h"
 #include "kernels/cuda/ops.h"
 
 namespace lockstep {

@@ -18,6 +18,8 @@
 #include "gpu/gemm_cases.h"
 #include "gpu/guarded.h"
 #include "kernels/cuda/gemm/plan.h"
+#include "kernels/cuda/gemm/planned_gemm.h"
+#include "kernels/cuda/gemm/problem.h"
 #include "kernels/cuda/ops.h"
 
 namespace lockstep {

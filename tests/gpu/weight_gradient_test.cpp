@@ -13,6 +13,7 @@
 #include "gpu/every_plan.h"
 #include "gpu/gemm_cases.h"
 #include "gpu/guarded.h"
+#include "kernels/cuda/gemm/planned_gemm.h"
 #include "kernels/cuda/ops.h"
 
 namespace lockstep {

@@ -1,6 +1,10 @@
 #pragma once
 
+#include <cstdint>
+
+#include "core/device/cuda_device.h"
 #include "kernels/cuda/gemm/plan.h"
+#include "kernels/gemm.h"
 
 // The kernels that gemm chooses from, each in a translation unit of its own.
 
@@ -20,6 +24,9 @@ struct GemmLaunch {
 };
 
 using GemmLauncher = void (*)(CudaStream& stream, const GemmLaunch& launch);
+
+/// `aligned`: whether rows of every operand start at multiples of 16 bytes.
+GemmLauncher launcher_of(GemmKernel kernel, bool aligned);
 
 /// Rows of every operand start at multiples of 16 bytes.
 void launch_mma_128x128(CudaStream& stream, const GemmLaunch& launch);

@@ -4,7 +4,7 @@
 #include <span>
 #include <string_view>
 
-#include "core/device/cuda_device.h"
+#include "core/device/cuda_facts.h"
 #include "kernels/gemm.h"
 
 namespace lockstep {
@@ -109,10 +109,5 @@ double plan_microseconds(const GemmPlan& plan, const GemmQuery& query, const Cud
 /// The plan that is predicted to be the fastest, of those that transpose no more than
 /// kMostTransposed.
 GemmPlan plan_gemm(const GemmQuery& query, Precision precision, const CudaFacts& facts);
-
-GemmQuery query_of(const Gemm<CudaDevice>& problem);
-
-/// gemm by a plan of the caller's choice, for tests and benches; its kernel is one of kernels_for.
-void gemm_by_plan(CudaStream& stream, const Gemm<CudaDevice>& problem, const GemmPlan& plan);
 
 }  // namespace lockstep

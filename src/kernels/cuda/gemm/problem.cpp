@@ -2,12 +2,12 @@
 
 #include <cstdint>
 #include <limits>
+#include <utility>
 
 #include "core/base/error.h"
 #include "kernels/cuda/aligned.h"
 #include "kernels/cuda/gemm/features.h"
 #include "kernels/cuda/gemm/majors.h"
-#include "kernels/cuda/gemm/plan.h"
 
 namespace lockstep {
 namespace cuda {
@@ -56,6 +56,23 @@ bool is_fused(const Gemm<CudaDevice>& problem, unsigned features) {
   });
 }
 
+Gemm<CudaDevice> without_features(Gemm<CudaDevice> problem) {
+  problem.accumulate = false;
+  problem.bias = {};
+  problem.residual = {};
+  problem.gelu = {};
+  problem.gelu_derivative = {};
+  problem.factor = {};
+  return problem;
+}
+
+Gemm<CudaDevice> swapped(const Gemm<CudaDevice>& problem) {
+  Gemm<CudaDevice> result = problem;
+  std::swap(result.m, result.n);
+  std::swap(result.a, result.b);
+  return result;
+}
+
 bool aligned(CudaView<const float> view) {
   return view.empty() || aligned16(view.data());
 }
@@ -71,14 +88,13 @@ bool aligned_rows(const Gemm<CudaDevice>& problem) {
 }  // namespace cuda
 
 GemmQuery query_of(const Gemm<CudaDevice>& problem) {
-  return {problem.m,
-          problem.n,
-          problem.k,
-          problem.trans_a,
-          problem.trans_b,
-          cuda::aligned_rows(problem),
-          (cuda::features_of(problem) & ~cuda::kAccumulate) == 0,
-          false};
+  return {.m = problem.m,
+          .n = problem.n,
+          .k = problem.k,
+          .trans_a = problem.trans_a,
+          .trans_b = problem.trans_b,
+          .aligned = cuda::aligned_rows(problem),
+          .plain = (cuda::features_of(problem) & ~cuda::kAccumulate) == 0};
 }
 
 }  // namespace lockstep

@@ -1,6 +1,8 @@
 #pragma once
 
+#include "core/device/cuda_device.h"
 #include "kernels/cuda/gemm/plan.h"
+#include "kernels/gemm.h"
 #include "kernels/weight_gradient.h"
 
 namespace lockstep {
