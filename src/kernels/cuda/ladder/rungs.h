@@ -4,8 +4,8 @@
 
 namespace lockstep {
 
-/// Throws InternalError unless the problem is one that a rung takes: a plain product whose views
-/// are large enough and whose sizes are 32-bit numbers.
+/// Throws InternalError unless the problem is one that a rung takes: a product that check_product
+/// passes, with no features.
 void check_rung_problem(const Gemm<CudaDevice>& problem);
 
 // One function per rung, each in the file of its name.
