@@ -46,4 +46,9 @@ GemmLauncher launcher_of(GemmKernel kernel, bool aligned) {
   throw InternalError("a kernel of {}", static_cast<int>(kernel));
 }
 
+void require_fused(const GemmLaunch& launch, bool fused) {
+  LOCKSTEP_CHECK(fused, "features {} by {}", launch.features,
+                 kernel_facts(launch.plan.kernel).name);
+}
+
 }  // namespace lockstep::cuda

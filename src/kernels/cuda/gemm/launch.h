@@ -28,6 +28,10 @@ using GemmLauncher = void (*)(CudaStream& stream, const GemmLaunch& launch);
 /// `aligned`: whether rows of every operand start at multiples of 16 bytes.
 GemmLauncher launcher_of(GemmKernel kernel, bool aligned);
 
+/// Throws InternalError unless `fused`, whether the launch's features are among those that its
+/// kernel has fused.
+void require_fused(const GemmLaunch& launch, bool fused);
+
 /// Rows of every operand start at multiples of 16 bytes.
 void launch_mma_128x128(CudaStream& stream, const GemmLaunch& launch);
 void launch_mma_128x64(CudaStream& stream, const GemmLaunch& launch);

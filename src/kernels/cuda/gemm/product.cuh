@@ -49,7 +49,8 @@ void launch_kernel(CudaStream& stream, const GemmLaunch& launch, const Store& st
 /// Calls body(store) with the store that has the launch's features fused, when they are one of the
 /// sets; whether they are.
 template <unsigned... kFeatures, class Body>
-bool with_fused_output(const GemmLaunch& launch, FeatureSets<kFeatures...> /*sets*/, Body body) {
+[[nodiscard]] bool with_fused_output(const GemmLaunch& launch, FeatureSets<kFeatures...> /*sets*/,
+                                     Body body) {
   [[maybe_unused]] const auto call_if = [&](auto features) {
     if (launch.features != features()) {
       return false;
@@ -71,13 +72,15 @@ void launch_product(CudaStream& stream, const GemmLaunch& launch) {
     if (launch.features == kPlain) {
       launch_with(output_of(launch));
     } else {
-      with_fused_output(launch, typename FusedFeatures<kA, kB>::Sets{}, launch_with);
+      require_fused(launch,
+                    with_fused_output(launch, typename FusedFeatures<kA, kB>::Sets{}, launch_with));
     }
   });
 }
 
 template <class Kernel>
 void launch_plain_product(CudaStream& stream, const GemmLaunch& launch) {
+  require_fused(launch, launch.features == kPlain);
   dispatch_majors(launch.problem.trans_a, launch.problem.trans_b, [&](auto a, auto b) {
     launch_kernel<Kernel, a(), b()>(stream, launch, output_of(launch));
   });

@@ -74,7 +74,7 @@ void launch_wgmma(CudaStream& stream, const GemmLaunch& launch, Sets... sets) {
   if (launch.features == kPlain) {
     launch_with(output_of(launch));
   } else {
-    (with_fused_output(launch, sets, launch_with) || ...);
+    require_fused(launch, (with_fused_output(launch, sets, launch_with) || ...));
   }
 }
 
