@@ -153,4 +153,14 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
       [&](int row, int column, float4 value) { store.store4(m0 + row, n0 + column, value); });
 }
 
+/// The kernels of rounded factors by tiles of Shape, for launch_product.
+template <class Shape_, bool kVectorized>
+struct RoundedMmaKernel {
+  using Shape = Shape_;
+  template <Major kA, Major kB, class Store>
+  static auto* get() {
+    return &gemm_mma_kernel<RoundedProduct, Shape, kVectorized, kA, kB, Store>;
+  }
+};
+
 }  // namespace lockstep::cuda

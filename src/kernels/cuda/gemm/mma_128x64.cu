@@ -2,20 +2,9 @@
 #include "kernels/cuda/gemm/product.cuh"
 
 namespace lockstep::cuda {
-namespace {
-
-struct Kernel {
-  using Shape = layout::MmaTile128x64;
-  template <Major kA, Major kB, class Store>
-  static auto* get() {
-    return &gemm_mma_kernel<RoundedProduct, Shape, true, kA, kB, Store>;
-  }
-};
-
-}  // namespace
 
 void launch_mma_128x64(CudaStream& stream, const GemmLaunch& launch) {
-  launch_product<Kernel>(stream, launch);
+  launch_product<RoundedMmaKernel<layout::MmaTile128x64, true>>(stream, launch);
 }
 
 }  // namespace lockstep::cuda

@@ -2,20 +2,9 @@
 #include "kernels/cuda/gemm/product.cuh"
 
 namespace lockstep::cuda {
-namespace {
-
-struct Kernel {
-  using Shape = layout::MmaTile64x64;
-  template <Major kA, Major kB, class Store>
-  static auto* get() {
-    return &gemm_mma_kernel<RoundedProduct, Shape, true, kA, kB, Store>;
-  }
-};
-
-}  // namespace
 
 void launch_mma_64x64(CudaStream& stream, const GemmLaunch& launch) {
-  launch_product<Kernel>(stream, launch);
+  launch_product<RoundedMmaKernel<layout::MmaTile64x64, true>>(stream, launch);
 }
 
 }  // namespace lockstep::cuda

@@ -2,20 +2,9 @@
 #include "kernels/cuda/gemm/simt.cuh"
 
 namespace lockstep::cuda {
-namespace {
-
-struct Kernel {
-  using Shape = layout::SimtTile64x64;
-  template <Major kA, Major kB, class Store>
-  static auto* get() {
-    return &gemm_simt_kernel<Shape, true, kA, kB, Store>;
-  }
-};
-
-}  // namespace
 
 void launch_simt_64x64(CudaStream& stream, const GemmLaunch& launch) {
-  launch_product<Kernel>(stream, launch);
+  launch_product<SimtKernel<layout::SimtTile64x64, true>>(stream, launch);
 }
 
 }  // namespace lockstep::cuda

@@ -2,20 +2,9 @@
 #include "kernels/cuda/gemm/simt.cuh"
 
 namespace lockstep::cuda {
-namespace {
-
-struct Kernel {
-  using Shape = layout::SimtTile64x64;
-  template <Major kA, Major kB, class Store>
-  static auto* get() {
-    return &gemm_simt_kernel<Shape, false, kA, kB, Store>;
-  }
-};
-
-}  // namespace
 
 void launch_simt_unaligned(CudaStream& stream, const GemmLaunch& launch) {
-  launch_plain_product<Kernel>(stream, launch);
+  launch_plain_product<SimtKernel<layout::SimtTile64x64, false>>(stream, launch);
 }
 
 }  // namespace lockstep::cuda
