@@ -8,9 +8,9 @@
 #include <cmath>
 
 #include "kernels/cuda/attention/tile_ring.cuh"
-#include "kernels/cuda/gemm/wgmma_rows.cuh"
 #include "kernels/cuda/ptx/mma.cuh"
 #include "kernels/cuda/ptx/wgmma.cuh"
+#include "kernels/cuda/wgmma/rows.cuh"
 
 namespace lockstep::cuda {
 

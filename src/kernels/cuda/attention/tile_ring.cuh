@@ -7,8 +7,8 @@
 
 #include "kernels/cuda/attention/heads.cuh"
 #include "kernels/cuda/attention/wgmma_attention.h"
-#include "kernels/cuda/gemm/wgmma_pipeline.cuh"
 #include "kernels/cuda/ptx/tensor_copy.cuh"
+#include "kernels/cuda/wgmma/pipeline.cuh"
 
 namespace lockstep::cuda {
 

@@ -6,8 +6,8 @@
 // RoundedProducts or MnMajorProducts (TF32) or SplitProducts (single precision).
 
 #include "kernels/cuda/gemm/wgmma_operands.cuh"
-#include "kernels/cuda/gemm/wgmma_rows.cuh"
 #include "kernels/cuda/gemm/wgmma_sums.cuh"
+#include "kernels/cuda/wgmma/rows.cuh"
 
 namespace lockstep::cuda {
 

@@ -3,12 +3,12 @@
 #include <algorithm>
 
 #include "kernels/cuda/gemm/product.cuh"
-#include "kernels/cuda/gemm/tensor_map.cuh"
 #include "kernels/cuda/gemm/wgmma.cuh"
 #include "kernels/cuda/gemm/wgmma_mn_major.cuh"
 #include "kernels/cuda/gemm/wgmma_pingpong.cuh"
 #include "kernels/cuda/gemm/wgmma_rounded.cuh"
 #include "kernels/cuda/gemm/wgmma_split.cuh"
+#include "kernels/cuda/wgmma/tensor_map.cuh"
 #include "kernels/layout/tile_shape.h"
 
 namespace lockstep::cuda {

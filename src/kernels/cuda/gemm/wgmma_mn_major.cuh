@@ -6,8 +6,8 @@
 // rows, the bias' gradient, come from the same reading.
 
 #include "kernels/cuda/gemm/wgmma_operands.cuh"
-#include "kernels/cuda/gemm/wgmma_rows.cuh"
 #include "kernels/cuda/ptx/registers.cuh"
+#include "kernels/cuda/wgmma/rows.cuh"
 
 namespace lockstep::cuda {
 

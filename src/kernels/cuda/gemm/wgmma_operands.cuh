@@ -4,7 +4,7 @@
 
 #include <cuda.h>
 
-#include "kernels/cuda/gemm/wgmma_pipeline.cuh"
+#include "kernels/cuda/wgmma/pipeline.cuh"
 #include "kernels/layout/swizzle.h"
 
 namespace lockstep::cuda {

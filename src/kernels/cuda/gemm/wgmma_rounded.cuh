@@ -3,8 +3,8 @@
 // wgmma of factors rounded to TF32: warpgroups only wait for tiles and for products.
 
 #include "kernels/cuda/gemm/wgmma_operands.cuh"
-#include "kernels/cuda/gemm/wgmma_rows.cuh"
 #include "kernels/cuda/ptx/wgmma.cuh"
+#include "kernels/cuda/wgmma/rows.cuh"
 
 namespace lockstep::cuda {
 
