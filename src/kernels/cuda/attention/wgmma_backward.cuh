@@ -7,6 +7,7 @@
 #include "kernels/cuda/attention/wgmma_dkv.cuh"
 #include "kernels/cuda/attention/wgmma_dq.cuh"
 #include "kernels/cuda/ptx/registers.cuh"
+#include "kernels/cuda/wgmma/warpgroups.cuh"
 
 namespace lockstep::cuda {
 
@@ -28,8 +29,7 @@ __global__ void __launch_bounds__(WgmmaAttentionShape::kThreads, 1)
   const int within = static_cast<int>(blockIdx.x) % (2 * tiles);
   const bool of_queries = within % 2 == 0;
   const int tile = of_queries ? tiles - 1 - within / 2 : within / 2;
-  // From one lane, so that the compiler knows it to be the same for all.
-  const int group = __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x) / 128, 0);
+  const int group = warpgroup_index();
   if (group == 2) {
     release_registers<Shape::kSupplyRegisters>();
     if (threadIdx.x == layout::kMultiplyingWarps * 32) {

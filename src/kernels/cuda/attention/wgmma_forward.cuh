@@ -8,6 +8,7 @@
 #include "kernels/cuda/attention/tile_softmax.cuh"
 #include "kernels/cuda/ptx/exp2.cuh"
 #include "kernels/cuda/ptx/registers.cuh"
+#include "kernels/cuda/wgmma/warpgroups.cuh"
 
 namespace lockstep::cuda {
 
@@ -147,8 +148,7 @@ __global__ void __launch_bounds__(WgmmaAttentionShape::kThreads, 1)
   const int tiles = args.heads.time / Shape::kOwn;
   const int head = static_cast<int>(blockIdx.x) / tiles;
   const int tile = tiles - 1 - static_cast<int>(blockIdx.x) % tiles;
-  // From one lane, so that the compiler knows it to be the same for all.
-  const int group = __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x) / 128, 0);
+  const int group = warpgroup_index();
   if (group == 2) {
     release_registers<Shape::kSupplyRegisters>();
     if (threadIdx.x == layout::kMultiplyingWarps * 32) {

@@ -8,6 +8,7 @@
 #include "kernels/cuda/gemm/wgmma_operands.cuh"
 #include "kernels/cuda/gemm/wgmma_sums.cuh"
 #include "kernels/cuda/wgmma/rows.cuh"
+#include "kernels/cuda/wgmma/warpgroups.cuh"
 
 namespace lockstep::cuda {
 
@@ -21,11 +22,6 @@ __device__ void store_row_sums(RowSums sums, const RowOf& row_of, const WgmmaOpe
   if (lane % 4 < 2 && row < operands.m) {
     to[row] = lane % 2 == 0 ? sums.upper : sums.lower;
   }
-}
-
-/// The two warpgroups that multiply wait for each other.
-__device__ inline void meet_warpgroups() {
-  asm volatile("bar.sync 1, 256;" ::: "memory");
 }
 
 /// Block x computes a tile of the z-th slice of k, and gives it to `store` (see Output).
@@ -46,9 +42,7 @@ __global__ void __launch_bounds__(Products::kThreads, Products::Shape::kResident
   }
   __syncthreads();
 
-  // From one lane, so that the compiler knows it to be the same for all: descriptors then need no
-  // moves into uniform registers between products.
-  const int group = __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x) / 128, 0);
+  const int group = warpgroup_index();
   if (group == 2) {
     Products::supply(pipeline, operands, work);
   } else {

@@ -8,7 +8,7 @@
 #include "kernels/cuda/gemm/wgmma_operands.cuh"
 #include "kernels/cuda/gemm/wgmma_rounded.cuh"
 #include "kernels/cuda/gemm/wgmma_sums.cuh"
-#include "kernels/cuda/gemm/wgmma_turns.cuh"
+#include "kernels/cuda/wgmma/warpgroups.cuh"
 
 namespace lockstep::cuda {
 
@@ -35,8 +35,7 @@ __global__ void __launch_bounds__(kPingPongThreads, 1)
   const int step = static_cast<int>(gridDim.x);
   const int first = static_cast<int>(blockIdx.x);
   typename Pipeline::Cursor at;
-  // From one lane, so that the compiler knows it to be the same for all.
-  const int group = __shfl_sync(0xFFFFFFFFU, static_cast<int>(threadIdx.x) / 128, 0);
+  const int group = warpgroup_index();
   if (group == 2) {
     if (threadIdx.x % 32 == 0) {
       for (int tile = first; tile < tiles; tile += step) {

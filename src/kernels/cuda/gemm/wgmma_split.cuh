@@ -16,11 +16,11 @@
 // the FP32 theoretical peak performance, 2022.)
 
 #include "kernels/cuda/gemm/wgmma_operands.cuh"
-#include "kernels/cuda/gemm/wgmma_turns.cuh"
 #include "kernels/cuda/ptx/registers.cuh"
 #include "kernels/cuda/ptx/shared.cuh"
 #include "kernels/cuda/ptx/wgmma.cuh"
 #include "kernels/cuda/wgmma/rows.cuh"
+#include "kernels/cuda/wgmma/warpgroups.cuh"
 #include "kernels/layout/split.h"
 
 namespace lockstep::cuda {
