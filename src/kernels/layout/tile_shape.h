@@ -63,6 +63,13 @@ template <int kBlockN, int kStages, int kResident>
 using RoundedTile = WgmmaTile<kBlockN, kStages, kResident, false>;
 template <int kBlockN, int kStages>
 using SplitTile = WgmmaTile<kBlockN, kStages, 1, true>;
+using WgmmaTile128x256 = RoundedTile<256, 4, 1>;
+using WgmmaTile128x192 = RoundedTile<192, 5, 1>;
+using WgmmaTile128x128 = RoundedTile<128, 6, 1>;
+using WgmmaTile128x96 = RoundedTile<96, 3, 2>;
+using WgmmaTile128x64 = RoundedTile<64, 4, 2>;
+using SplitTile128x128 = SplitTile<128, 4>;
+using SplitTile128x96 = SplitTile<96, 5>;
 
 /// Tiles of one warpgroup each, two of which take turns; sums pass through memory of their own,
 /// kSumColumns at a time.
@@ -72,12 +79,15 @@ struct PingPongTile {
   static constexpr int kBlockN = kBlockN_;
   static constexpr int kStages = kStages_;
   static constexpr bool kSplit = false;
+  static constexpr int kResident = 1;
   static constexpr int kReadingWarps = kMultiplyingWarps / 2;
   static constexpr int kStageFloats = (kBlockM + kBlockN) * kWarpgroupDepth;
   static constexpr int kSumColumns = kSumColumns_;
   static constexpr int kSharedBytes =
       (kStages * kStageFloats + kMultiplyingWarps * warp_sums_floats(kSumColumns)) * 4;
 };
+using PingPongTile64x256 = PingPongTile<256, 4, 64>;
+using PingPongTile64x192 = PingPongTile<192, 6, 32>;
 
 /// Rung 12 and the model's large tile in fp32: 8 x 16 elements a thread, 64 x 64 a warp. The others
 /// have 8 x 8 a thread, 32 x 64 a warp.

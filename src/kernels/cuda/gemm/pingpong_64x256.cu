@@ -3,7 +3,7 @@
 namespace lockstep::cuda {
 
 void launch_pingpong_64x256(CudaStream& stream, const GemmLaunch& launch) {
-  launch_pingpong<layout::PingPongTile<256, 4, 64>>(stream, launch);
+  launch_pingpong<layout::PingPongTile64x256>(stream, launch);
 }
 
 }  // namespace lockstep::cuda

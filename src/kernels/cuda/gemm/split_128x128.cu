@@ -3,7 +3,7 @@
 namespace lockstep::cuda {
 
 void launch_split_128x128(CudaStream& stream, const GemmLaunch& launch) {
-  launch_split<layout::SplitTile<128, 4>>(stream, launch);
+  launch_split<layout::SplitTile128x128>(stream, launch);
 }
 
 }  // namespace lockstep::cuda

@@ -3,7 +3,7 @@
 namespace lockstep::cuda {
 
 void launch_split_128x96(CudaStream& stream, const GemmLaunch& launch) {
-  launch_split<layout::SplitTile<96, 5>>(stream, launch);
+  launch_split<layout::SplitTile128x96>(stream, launch);
 }
 
 }  // namespace lockstep::cuda

@@ -3,7 +3,7 @@
 namespace lockstep::cuda {
 
 void launch_wgmma_128x128(CudaStream& stream, const GemmLaunch& launch) {
-  launch_rounded<layout::RoundedTile<128, 6, 1>>(stream, launch);
+  launch_rounded<layout::WgmmaTile128x128>(stream, launch);
 }
 
 }  // namespace lockstep::cuda

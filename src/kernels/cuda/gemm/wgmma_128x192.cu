@@ -3,7 +3,7 @@
 namespace lockstep::cuda {
 
 void launch_wgmma_128x192(CudaStream& stream, const GemmLaunch& launch) {
-  launch_rounded<layout::RoundedTile<192, 5, 1>>(stream, launch);
+  launch_rounded<layout::WgmmaTile128x192>(stream, launch);
 }
 
 }  // namespace lockstep::cuda

@@ -3,7 +3,7 @@
 namespace lockstep::cuda {
 
 void launch_wgmma_128x256(CudaStream& stream, const GemmLaunch& launch) {
-  launch_rounded<layout::RoundedTile<256, 4, 1>>(stream, launch);
+  launch_rounded<layout::WgmmaTile128x256>(stream, launch);
 }
 
 }  // namespace lockstep::cuda

@@ -3,7 +3,7 @@
 namespace lockstep::cuda {
 
 void launch_wgmma_128x64(CudaStream& stream, const GemmLaunch& launch) {
-  launch_rounded<layout::RoundedTile<64, 4, 2>>(stream, launch);
+  launch_rounded<layout::WgmmaTile128x64>(stream, launch);
 }
 
 }  // namespace lockstep::cuda

@@ -3,7 +3,7 @@
 namespace lockstep::cuda {
 
 void launch_wgmma_mn_128x256(CudaStream& stream, const GemmLaunch& launch) {
-  launch_mn_major<layout::RoundedTile<256, 4, 1>>(stream, launch);
+  launch_mn_major<layout::WgmmaTile128x256>(stream, launch);
 }
 
 }  // namespace lockstep::cuda

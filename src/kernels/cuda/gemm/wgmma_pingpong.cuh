@@ -17,7 +17,7 @@ inline constexpr int kPingPongThreads = layout::kMultiplyingWarps * 32 + 32;
 /// Block x computes every gridDim.x-th tile of the z-th slice of k, from the x-th on, and gives
 /// them to `store` (see Output).
 template <class Shape, class Store>
-__global__ void __launch_bounds__(kPingPongThreads, 1)
+__global__ void __launch_bounds__(kPingPongThreads, Shape::kResident)
     gemm_pingpong_kernel(const __grid_constant__ WgmmaOperands operands, Store store) {
   using Pipeline = WgmmaPipeline<Shape>;
   extern __shared__ __align__(1024) float shared[];
