@@ -22,7 +22,7 @@ inline std::vector<GemmPlan> every_plan(const Gemm<CudaDevice>& problem, const C
        kernels_for(query_of(problem), stream.precision(), stream.facts())) {
     for (const int64_t slices : {int64_t{1}, int64_t{2}, std::max<int64_t>(problem.k / 32, 1)}) {
       all.push_back(sliced_plan(kernel, problem.k, slices));
-      if (kernel_facts(kernel).of_parts) {
+      if (kernel_facts(kernel).wgmma) {
         for (const int64_t part_k : {32, 96}) {
           if (problem.k > part_k) {
             all.push_back(sliced_plan(kernel, part_k, slices));

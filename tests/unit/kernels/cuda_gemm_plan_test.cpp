@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "kernels/cuda/gemm/plan.h"
@@ -198,6 +199,19 @@ TEST(CudaGemmPlan, KernelsReadTheAOfWhatTheyAreFor) {
   EXPECT_FALSE(takes_a(GemmKernel::kWgmma128x64, {64, 64, 64, yes, no}));
   EXPECT_FALSE(takes_a(GemmKernel::kPingPong64x192, {64, 64, 64, yes, no}));
   EXPECT_FALSE(takes_a(GemmKernel::kWgmmaMn128x128, {64, 64, 64, no, no}));
+}
+
+TEST(CudaGemmPlan, KernelsAreNamedForTheirTiles) {
+  for (const Precision precision : kPrecisions) {
+    for (const Transpose trans_a : {Transpose::kNo, Transpose::kYes}) {
+      const GemmQuery query = {256, 128, 64, trans_a, Transpose::kNo};
+      for (const GemmKernel kernel : kernels_for(query, precision, gpu(132))) {
+        const GemmKernelFacts facts = kernel_facts(kernel);
+        const std::string tile = std::to_string(facts.tile_m) + "x" + std::to_string(facts.tile_n);
+        EXPECT_NE(facts.name.find(" " + tile), std::string_view::npos) << facts.name;
+      }
+    }
+  }
 }
 
 // The char model's head and a layer of it.

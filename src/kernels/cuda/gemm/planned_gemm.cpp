@@ -40,7 +40,7 @@ class PlannedGemm {
                    kernel_facts(plan.kernel).name);
     LOCKSTEP_CHECK(aligned_rows(problem_) || takes_unaligned(plan.kernel), "unaligned rows by {}",
                    kernel_facts(plan.kernel).name);
-    LOCKSTEP_CHECK(kernel_facts(plan.kernel).of_parts || depths_ == 1, "parts of {} by {}", depth_,
+    LOCKSTEP_CHECK(kernel_facts(plan.kernel).wgmma || depths_ == 1, "parts of {} by {}", depth_,
                    kernel_facts(plan.kernel).name);
     // Each part starts at a multiple of 16 bytes: with aligned rows its size is a multiple of four.
     const int64_t sums = depths_ > 1 ? depths_ * problem_.m * problem_.n : 0;

@@ -56,7 +56,7 @@ void weight_gradient_by_plan(CudaStream& stream, const WeightGradient<CudaDevice
   if (problem.m == 0) {
     return;
   }
-  const bool sums_beside = problem.n > 0 && kernel_facts(plan.kernel).of_parts;
+  const bool sums_beside = problem.n > 0 && kernel_facts(plan.kernel).wgmma;
   if (!sums_beside) {
     column_sum(stream, {.rows = args.rows,
                         .columns = args.out,
