@@ -192,11 +192,13 @@ void* CudaHost::allocate(int64_t bytes) {
     return nullptr;
   }
   void* data = nullptr;
-  if (cudaMallocHost(&data, static_cast<size_t>(bytes)) != cudaSuccess) {
+  const cudaError_t made = cudaMallocHost(&data, static_cast<size_t>(bytes));
+  if (made == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     throw OutOfMemoryError("cannot lock {:.1f} MiB of host memory for the GPU",
                            static_cast<double>(bytes) / (1 << 20));
   }
+  check_cuda(made, "locking host memory");
   std::memset(data, 0, static_cast<size_t>(bytes));
   return data;
 }
@@ -210,7 +212,8 @@ void* CudaDevice::allocate(int64_t bytes) {
     return nullptr;
   }
   void* data = nullptr;
-  if (cudaMalloc(&data, static_cast<size_t>(bytes)) != cudaSuccess) {
+  const cudaError_t made = cudaMalloc(&data, static_cast<size_t>(bytes));
+  if (made == cudaErrorMemoryAllocation) {
     cudaGetLastError();
     size_t free = 0;
     size_t total = 0;
@@ -222,6 +225,7 @@ void* CudaDevice::allocate(int64_t bytes) {
         static_cast<double>(bytes) / mib, static_cast<double>(free) / mib,
         static_cast<double>(total) / mib);
   }
+  check_cuda(made, "allocating device memory");
   check_cuda(cudaMemset(data, 0, static_cast<size_t>(bytes)), "zeroing device memory");
   // The memset is on the default stream, which the streams of this library do not wait for.
   check_cuda(cudaDeviceSynchronize(), "zeroing device memory");
