@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "kernels/check_attention.h"
 #include "kernels/check_size.h"
 #include "kernels/cpu/attention_isa.h"
 #include "kernels/cpu/parallel.h"
@@ -58,13 +59,6 @@ AttentionHead head_of(const AttentionShape& shape, CpuView<const float> qkv, int
           .v = q + 2 * channels};
 }
 
-void check(const AttentionShape& shape, int64_t qkv, int64_t out, int64_t lse) {
-  const int64_t size = shape.batch * shape.time * channels_of(shape);
-  check_size("attention: qkv", qkv, 3 * size);
-  check_size("attention: out", out, size);
-  check_size("attention: lse", lse, head_count(shape) * shape.time);
-}
-
 // Runs body(head, piece) for all `pieces` of each head, where a piece costs the more the higher (or
 // the lower) its number: low and high ones are paired, so that parts cost alike.
 template <class Body>
@@ -105,7 +99,7 @@ bool worth_splitting(int64_t heads, int64_t threads) {
 
 void attention_forward(CpuStream& stream, const AttentionForward<CpuDevice>& args) {
   const AttentionShape& shape = args.shape;
-  check(shape, args.qkv.size(), args.out.size(), args.lse.size());
+  check_views(args);
   const int64_t tile_queries = kernels().forward_queries();
   const int64_t tiles = (shape.time + tile_queries - 1) / tile_queries;
   const int64_t scratch_size = kernels().scratch_size(shape.head_dim);
@@ -120,8 +114,7 @@ void attention_forward(CpuStream& stream, const AttentionForward<CpuDevice>& arg
 void attention_backward(CpuStream& stream, const AttentionBackward<CpuDevice>& args) {
   const AttentionShape& shape = args.shape;
   const int64_t heads = head_count(shape);
-  check(shape, args.qkv.size(), args.out.size(), args.lse.size());
-  check(shape, args.dqkv.size(), args.dout.size(), args.delta.size());
+  check_views(args);
   const int64_t tile_queries = kernels().backward_queries();
   const int64_t tiles = (shape.time + tile_queries - 1) / tile_queries;
   const int64_t scratch_size = kernels().scratch_size(shape.head_dim);

@@ -1,11 +1,15 @@
 #include "kernels/attention.h"
 
 #include <fmt/core.h>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <cmath>
+#include <string>
+#include <string_view>
 
+#include "support/error_of.h"
 #include "support/naive_ops.h"
 #include "support/op_check.h"
 
@@ -132,6 +136,39 @@ INSTANTIATE_TEST_SUITE_P(Shapes, AttentionTest,
                            const AttentionShape& s = shape.param;
                            return fmt::format("B{}T{}H{}D{}", s.batch, s.time, s.heads, s.head_dim);
                          });
+
+TEST(Attention, NamesTheViewThatIsTooSmall) {
+  const AttentionShape shape = {2, 3, 2, 4};
+  std::vector<float> memory(static_cast<size_t>(qkv_size(shape)));
+  std::string small;
+  const auto view = [&](std::string_view name, int64_t size) {
+    return CpuView<float>(memory.data(), name == small ? size - 1 : size);
+  };
+  CpuStream stream;
+  for (const char* name : {"out", "lse", "qkv"}) {
+    small = name;
+    const std::string error = error_of<InternalError>([&] {
+      attention_forward(stream, {.shape = shape,
+                                 .out = view("out", qkv_size(shape) / 3),
+                                 .lse = view("lse", rows(shape)),
+                                 .qkv = view("qkv", qkv_size(shape))});
+    });
+    EXPECT_THAT(error, testing::HasSubstr("attention_forward: " + small + " has"));
+  }
+  for (const char* name : {"dqkv", "delta", "dout", "out", "lse", "qkv"}) {
+    small = name;
+    const std::string error = error_of<InternalError>([&] {
+      attention_backward(stream, {.shape = shape,
+                                  .dqkv = view("dqkv", qkv_size(shape)),
+                                  .delta = view("delta", rows(shape)),
+                                  .dout = view("dout", qkv_size(shape) / 3),
+                                  .out = view("out", qkv_size(shape) / 3),
+                                  .lse = view("lse", rows(shape)),
+                                  .qkv = view("qkv", qkv_size(shape))});
+    });
+    EXPECT_THAT(error, testing::HasSubstr("attention_backward: " + small + " has"));
+  }
+}
 
 }  // namespace
 }  // namespace lockstep

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "core/base/error.h"
+#include "kernels/check_attention.h"
 #include "kernels/check_size.h"
 #include "kernels/cuda/attention/launchers.h"
 #include "kernels/cuda/attention/wgmma_attention.h"
@@ -11,11 +12,7 @@
 namespace lockstep {
 namespace {
 
-void check(const AttentionShape& shape, int64_t qkv, int64_t out, int64_t lse) {
-  const int64_t size = shape.batch * shape.time * shape.heads * shape.head_dim;
-  check_size("attention: qkv", qkv, 3 * size);
-  check_size("attention: out", out, size);
-  check_size("attention: lse", lse, shape.batch * shape.heads * shape.time);
+void check_shape(const AttentionShape& shape) {
   LOCKSTEP_CHECK(shape.head_dim <= kMaxHeadDim, "heads of {} elements; at most {}", shape.head_dim,
                  kMaxHeadDim);
   constexpr int64_t most = std::numeric_limits<int32_t>::max();
@@ -47,7 +44,8 @@ AttentionKind attention_kind(Precision precision, int64_t head_dim) {
 
 void attention_forward(CudaStream& stream, AttentionKind kind,
                        const AttentionForward<CudaDevice>& args) {
-  check(args.shape, args.qkv.size(), args.out.size(), args.lse.size());
+  check_views(args);
+  check_shape(args.shape);
   check_kind(kind, args.shape);
   if (empty(args.shape)) {
     return;
@@ -64,8 +62,8 @@ void attention_forward(CudaStream& stream, AttentionKind kind,
 
 void attention_backward(CudaStream& stream, AttentionKind kind,
                         const AttentionBackward<CudaDevice>& args) {
-  check(args.shape, args.qkv.size(), args.out.size(), args.lse.size());
-  check(args.shape, args.dqkv.size(), args.dout.size(), args.delta.size());
+  check_views(args);
+  check_shape(args.shape);
   check_kind(kind, args.shape);
   if (empty(args.shape)) {
     return;
