@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "kernels/check_attention.h"
-#include "kernels/check_size.h"
 #include "kernels/cpu/attention_isa.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/scratch.h"
@@ -143,12 +142,9 @@ void attention_backward(CpuStream& stream, const AttentionBackward<CpuDevice>& a
 }
 
 void attention_decode(CpuStream& stream, const AttentionDecode<CpuDevice>& args) {
+  check_views(args);
   const int64_t channels = args.heads * args.head_dim;
   const int64_t keys = args.position + 1;
-  check_size("attention: qkv", args.qkv.size(), 3 * channels);
-  check_size("attention: out", args.out.size(), channels);
-  check_size("attention: k_cache", args.k_cache.size(), keys * channels);
-  check_size("attention: v_cache", args.v_cache.size(), keys * channels);
   const float* qkv = args.qkv.data();
   std::copy_n(qkv + channels, channels, args.k_cache.data() + args.position * channels);
   std::copy_n(qkv + 2 * channels, channels, args.v_cache.data() + args.position * channels);

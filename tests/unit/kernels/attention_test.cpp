@@ -170,5 +170,29 @@ TEST(Attention, NamesTheViewThatIsTooSmall) {
   }
 }
 
+TEST(Attention, DecodesOnlyPositionsOfTheCache) {
+  std::vector<float> qkv(3 * 4);
+  std::vector<float> out(4);
+  std::vector<float> cache(3 * 4);  // three positions
+  CpuStream stream;
+  const auto error_at = [&](int64_t position) {
+    return error_of<InternalError>([&] {
+      attention_decode(stream, {.heads = 2,
+                                .head_dim = 2,
+                                .position = position,
+                                .out = {out.data(), 4},
+                                .k_cache = {cache.data(), 3 * 4},
+                                .v_cache = {cache.data(), 3 * 4},
+                                .qkv = view_of(qkv)});
+    });
+  };
+  EXPECT_EQ(error_at(2), "no error");
+  EXPECT_THAT(error_at(3), testing::HasSubstr("attention_decode: k_cache has"));
+  for (const int64_t position : {int64_t{-1}, int64_t{INT32_MAX}, INT64_MAX}) {
+    EXPECT_THAT(error_at(position),
+                testing::HasSubstr(fmt::format("attention of position {}", position)));
+  }
+}
+
 }  // namespace
 }  // namespace lockstep

@@ -4,7 +4,6 @@
 
 #include "core/base/error.h"
 #include "kernels/check_attention.h"
-#include "kernels/check_size.h"
 #include "kernels/cuda/attention/launchers.h"
 #include "kernels/cuda/attention/wgmma_attention.h"
 #include "kernels/cuda/ops.h"
@@ -101,15 +100,10 @@ void attention_backward(CudaStream& stream, const AttentionBackward<CudaDevice>&
 }
 
 void attention_decode(CudaStream& stream, const AttentionDecode<CudaDevice>& args) {
-  const int64_t channels = args.heads * args.head_dim;
-  const int64_t size = (args.position + 1) * channels;
-  check_size("attention: qkv", args.qkv.size(), 3 * channels);
-  check_size("attention: out", args.out.size(), channels);
-  check_size("attention: k_cache", args.k_cache.size(), size);
-  check_size("attention: v_cache", args.v_cache.size(), size);
+  check_views(args);
   LOCKSTEP_CHECK(args.head_dim <= kMaxHeadDim, "heads of {} elements; at most {}", args.head_dim,
                  kMaxHeadDim);
-  if (channels > 0) {
+  if (args.heads * args.head_dim > 0) {
     cuda::decode(stream, args);
   }
 }
