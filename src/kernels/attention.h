@@ -4,6 +4,10 @@
 
 #include "core/device/cpu_device.h"
 
+// Causal multi-head attention. Enqueued in stream order; views must not overlap. Throws
+// InternalError when a view is smaller than the shape says or, on the GPU, for heads of more than
+// 256 elements, sequences of more than 2^20 positions, and 2^31 heads of all sequences together.
+
 namespace lockstep {
 
 /// The shape of a causal multi-head attention over the packed projection. C = heads * head_dim.
@@ -15,8 +19,8 @@ struct AttentionShape {
 };
 
 /// out = softmax(q·kᵀ / sqrt(D), causal) · v for each head, by tiles with an online softmax (Dao et
-/// al., 2022): no T x T matrix is ever held. lse = log of the sum of exponentials of each row of
-/// scores, kept for backward.
+/// al., 2022): no T x T matrix is held, but by the GPU for heads of more than 128 elements, in
+/// scratch memory. lse = log of the sum of exponentials of each row of scores, kept for backward.
 template <class Device>
 struct AttentionForward {
   AttentionShape shape;
@@ -40,7 +44,8 @@ struct AttentionBackward {
 void attention_backward(CpuStream& stream, const AttentionBackward<CpuDevice>& args);
 
 /// One new position of one sequence against a cache: writes the position's k and v into the cache,
-/// then attends over positions 0 … position.
+/// then attends over positions 0 … position. Throws InternalError also for a position below 0 or
+/// from 2^31 - 1 on.
 template <class Device>
 struct AttentionDecode {
   int64_t heads = 0;
