@@ -48,8 +48,8 @@ struct Product {
   float scale;
 };
 
-// A tile's elements [depth][extent] of the matrix's rows, or of its columns when `along_columns`.
-// Neighbouring threads take neighbours in memory.
+// A tile [depth][extent] of a matrix given by its strides, zeros outside of it. Neighbouring
+// threads take neighbours in memory.
 __device__ void load_tile(float (&tile)[kDepth][kTile + 4], const float* from,
                           int64_t extent_stride, int64_t depth_stride, int extent, int depth,
                           int e0, int d0) {
@@ -110,7 +110,8 @@ __device__ float warp_max(float value) {
   }
   return value;
 }
-// The row that a warp has, counted over all heads; rows * T is where it starts in the scores.
+
+// The row that a warp has, counted over all heads; row * T is where it starts in the scores.
 __device__ int64_t row_of_warp() {
   return static_cast<int64_t>(blockIdx.x) * kWarps + threadIdx.x / 32;
 }
