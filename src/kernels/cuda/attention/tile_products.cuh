@@ -23,6 +23,11 @@ __device__ inline uint64_t tile_operand(uint32_t tile, int step) {
 /// 64 x 64 sums of a warpgroup: ptx/wgmma.cuh has which a lane holds.
 using TileSums = float[kWgmmaHeadDim / 2];
 
+/// The upper of a lane's two rows of TileSums, in a tile of 64; the other is eight below.
+__device__ inline int tile_row() {
+  return static_cast<int>(threadIdx.x) / 32 % 4 * 16 + static_cast<int>(threadIdx.x) % 32 / 4;
+}
+
 /// A warp's 16 rows of a tile, in registers.
 struct HeldTile {
   RowFragments panels[2];
@@ -72,7 +77,7 @@ __device__ inline void round_scores(ScoreFragments& to, const TileSums& scores) 
 template <class Hidden>
 __device__ void mask_scores(TileSums& s, Hidden hidden) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int row = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
+  const int row = tile_row();
 #pragma unroll
   for (int j = 0; j < 8; ++j) {
 #pragma unroll
@@ -88,7 +93,7 @@ __device__ void mask_scores(TileSums& s, Hidden hidden) {
 __device__ inline void store_tile(const TileSums& sums, const float (&factors)[2], float* to,
                                   int64_t stride) {
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int row = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
+  const int row = tile_row();
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     float* const at = to + (row + half * 8) * stride + lane % 4 * 2;

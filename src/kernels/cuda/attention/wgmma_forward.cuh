@@ -123,10 +123,8 @@ __device__ inline void attend(const WgmmaForward& args, const TilePipeline& ring
   store_tile(out, {1.0F / softmax.sum[0], 1.0F / softmax.sum[1]},
              args.out + heads.offset(head) + first_query * heads.stride(), heads.stride());
   const int lane = static_cast<int>(threadIdx.x) % 32;
-  const int row = static_cast<int>(threadIdx.x) / 32 % 4 * 16 + lane / 4;
-  if (lane % 4 < 2) {
-    const int half = lane % 4;
-    args.lse[static_cast<int64_t>(head) * heads.time + first_query + row + half * 8] =
+  if (const int half = lane % 4; half < 2) {
+    args.lse[static_cast<int64_t>(head) * heads.time + first_query + tile_row() + half * 8] =
         (half == 0 ? softmax.max[0] : softmax.max[1]) * args.scale +
         logf(half == 0 ? softmax.sum[0] : softmax.sum[1]);
   }
