@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "kernels/cuda/attention/online_softmax.cuh"
 #include "kernels/cuda/attention/tile_products.cuh"
 #include "kernels/cuda/ptx/exp2.cuh"
 
@@ -23,9 +24,8 @@ struct TileSoftmax {
     for (int i = 1; i < 32; ++i) {
       largest[i / 2 % 2] = fmaxf(largest[i / 2 % 2], s[i]);
     }
-    constexpr float kSlack = 8;
-    const bool exceeded =
-        (largest[0] - max[0]) * scale2 > kSlack || (largest[1] - max[1]) * scale2 > kSlack;
+    const bool exceeded = (largest[0] - max[0]) * scale2 > kSoftmaxSlack ||
+                          (largest[1] - max[1]) * scale2 > kSoftmaxSlack;
     const bool raised = __any_sync(~0U, exceeded);
     if (raised) {
       raise(largest, scale2);
