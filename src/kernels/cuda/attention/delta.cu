@@ -5,6 +5,7 @@
 #include "core/device/cuda_error.h"
 #include "kernels/cuda/attention/heads.cuh"
 #include "kernels/cuda/attention/launchers.h"
+#include "kernels/cuda/warp_reduce.cuh"
 
 namespace lockstep::cuda {
 namespace {
@@ -37,7 +38,7 @@ __global__ void __launch_bounds__(kThreads)
   }
 #pragma unroll
   for (int mask = 1; mask < kLanes; mask *= 2) {
-    sum += __shfl_xor_sync(~0U, sum, mask);
+    sum += __shfl_xor_sync(kAllLanes, sum, mask);
   }
   if (exists && lane == 0) {
     delta[row] = sum;

@@ -4,6 +4,7 @@
 
 #include "kernels/cuda/attention/heads.cuh"
 #include "kernels/cuda/ptx/mma.cuh"
+#include "kernels/cuda/warp_reduce.cuh"
 #include "kernels/layout/attention_tile.h"
 
 namespace lockstep::cuda {
@@ -41,8 +42,8 @@ struct MmaProducts {
 
   template <class Operation>
   static __device__ float reduce_row(float value, Operation operation) {
-    value = operation(value, __shfl_xor_sync(~0U, value, 1));
-    return operation(value, __shfl_xor_sync(~0U, value, 2));
+    value = operation(value, __shfl_xor_sync(kAllLanes, value, 1));
+    return operation(value, __shfl_xor_sync(kAllLanes, value, 2));
   }
 
   /// Two steps of k of each of the warp's fragments of A.

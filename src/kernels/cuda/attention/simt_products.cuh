@@ -3,6 +3,7 @@
 // The products of attention on one warp's tile, in FFMA.
 
 #include "kernels/cuda/attention/heads.cuh"
+#include "kernels/cuda/warp_reduce.cuh"
 #include "kernels/layout/attention_tile.h"
 
 namespace lockstep::cuda {
@@ -42,7 +43,7 @@ struct SimtProducts {
   static __device__ float reduce_row(float value, Operation operation) {
 #pragma unroll
     for (int mask = 2; mask <= 8; mask *= 2) {
-      value = operation(value, __shfl_xor_sync(~0U, value, mask));
+      value = operation(value, __shfl_xor_sync(kAllLanes, value, mask));
     }
     return value;
   }

@@ -7,6 +7,7 @@
 #include "kernels/cuda/attention/online_softmax.cuh"
 #include "kernels/cuda/attention/tile_products.cuh"
 #include "kernels/cuda/ptx/exp2.cuh"
+#include "kernels/cuda/warp_reduce.cuh"
 
 namespace lockstep::cuda {
 
@@ -26,7 +27,7 @@ struct TileSoftmax {
     }
     const bool exceeded = (largest[0] - max[0]) * scale2 > kSoftmaxSlack ||
                           (largest[1] - max[1]) * scale2 > kSoftmaxSlack;
-    const bool raised = __any_sync(~0U, exceeded);
+    const bool raised = __any_sync(kAllLanes, exceeded);
     if (raised) {
       raise(largest, scale2);
     }
@@ -42,8 +43,8 @@ struct TileSoftmax {
   __device__ void combine() {
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      sum[row] += __shfl_xor_sync(~0U, sum[row], 1);
-      sum[row] += __shfl_xor_sync(~0U, sum[row], 2);
+      sum[row] += __shfl_xor_sync(kAllLanes, sum[row], 1);
+      sum[row] += __shfl_xor_sync(kAllLanes, sum[row], 2);
     }
   }
 
@@ -51,8 +52,8 @@ struct TileSoftmax {
   __device__ void raise(const float (&largest)[2], float scale2) {
 #pragma unroll
     for (int row = 0; row < 2; ++row) {
-      float of_row = fmaxf(largest[row], __shfl_xor_sync(~0U, largest[row], 1));
-      of_row = fmaxf(of_row, __shfl_xor_sync(~0U, of_row, 2));
+      float of_row = fmaxf(largest[row], __shfl_xor_sync(kAllLanes, largest[row], 1));
+      of_row = fmaxf(of_row, __shfl_xor_sync(kAllLanes, of_row, 2));
       const float to = fmaxf(max[row], of_row);
       correction[row] = exp2_approx((max[row] - to) * scale2);
       max[row] = to;

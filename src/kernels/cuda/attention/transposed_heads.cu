@@ -1,6 +1,7 @@
 #include "core/device/cuda_error.h"
 #include "kernels/cuda/attention/transposed_heads.cuh"
 #include "kernels/cuda/attention/wgmma_attention.h"
+#include "kernels/cuda/warp_reduce.cuh"
 #include "kernels/layout/token_order.h"
 
 namespace lockstep::cuda {
@@ -16,7 +17,7 @@ constexpr int kRowChunks = kHeadDim / 4;
 __device__ float row_sum(float value) {
 #pragma unroll
   for (int lanes = 1; lanes < kRowChunks; lanes *= 2) {
-    value += __shfl_xor_sync(~0U, value, lanes);
+    value += __shfl_xor_sync(kAllLanes, value, lanes);
   }
   return value;
 }

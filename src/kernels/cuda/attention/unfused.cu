@@ -106,7 +106,7 @@ __global__ void __launch_bounds__(kThreads) product_kernel(Product p) {
 
 __device__ float warp_max(float value) {
   for (int mask = 16; mask > 0; mask /= 2) {
-    value = fmaxf(value, __shfl_xor_sync(~0U, value, mask));
+    value = fmaxf(value, __shfl_xor_sync(kAllLanes, value, mask));
   }
   return value;
 }
