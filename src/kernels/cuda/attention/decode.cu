@@ -3,8 +3,11 @@
 
 #include <cuda_runtime.h>
 
+#include <cmath>
+
 #include "core/device/cuda_error.h"
 #include "kernels/cuda/attention/attention.h"
+#include "kernels/cuda/attention/heads.cuh"
 #include "kernels/cuda/attention/launchers.h"
 #include "kernels/cuda/warp_reduce.cuh"
 
@@ -136,7 +139,7 @@ void decode(CudaStream& stream, const AttentionDecode<CudaDevice>& args) {
        .channels = args.heads * args.head_dim,
        .head_dim = static_cast<int>(args.head_dim),
        .position = static_cast<int>(args.position),
-       .scale = 1.0F / sqrtf(static_cast<float>(args.head_dim))});
+       .scale = score_scale(args.head_dim)});
   check_cuda(cudaGetLastError(), "launching attention of one position");
 }
 

@@ -2,6 +2,9 @@
 
 // How the attention kernels see global memory: one head's rows inside of the packed projection.
 
+#include <cmath>
+#include <cstdint>
+
 #include "core/device/cuda_device.h"
 #include "kernels/attention.h"
 #include "kernels/cuda/pack.cuh"
@@ -39,6 +42,11 @@ Heads heads_of(const AttentionShape& shape, Pointers... pointers) {
           .time = static_cast<int>(shape.time),
           .head_dim = static_cast<int>(shape.head_dim),
           .vectorized = shape.head_dim % 4 == 0 && all_aligned16(pointers...)};
+}
+
+/// The factor of q·k.
+inline float score_scale(int64_t head_dim) {
+  return 1.0F / std::sqrt(static_cast<float>(head_dim));
 }
 
 /// Writes the elements [d, d + 4) of a head's row that exist.

@@ -4,13 +4,13 @@
 
 #include <cuda_runtime.h>
 
-#include <algorithm>
 #include <type_traits>
 
 #include "core/device/cuda_error.h"
 #include "kernels/cuda/allow_shared.cuh"
 #include "kernels/cuda/attention/flash_backward.cuh"
 #include "kernels/cuda/attention/flash_forward.cuh"
+#include "kernels/cuda/attention/heads.cuh"
 #include "kernels/cuda/attention/launchers.h"
 
 namespace lockstep::cuda {
@@ -45,15 +45,11 @@ inline int blocks_of(int64_t time, int rows) {
   return static_cast<int>((time + rows - 1) / rows);
 }
 
-inline float score_scale(const AttentionShape& shape) {
-  return 1.0F / sqrtf(static_cast<float>(shape.head_dim));
-}
-
 template <class Shape>
 void launch_forward(CudaStream& stream, const AttentionForward<CudaDevice>& args) {
   launch_flash(stream, &flash_forward_kernel<Shape>,
                FlashForward{.heads = heads_of(args.shape, args.out.data(), args.qkv.data()),
-                            .scale = score_scale(args.shape),
+                            .scale = score_scale(args.shape.head_dim),
                             .out = args.out.data(),
                             .lse = args.lse.data(),
                             .qkv = args.qkv.data()},
@@ -65,7 +61,7 @@ void launch_backward(CudaStream& stream, const AttentionBackward<CudaDevice>& ar
   sum_delta(stream, args);
   const FlashBackward flash{
       .heads = heads_of(args.shape, args.dqkv.data(), args.dout.data(), args.qkv.data()),
-      .scale = score_scale(args.shape),
+      .scale = score_scale(args.shape.head_dim),
       .dqkv = args.dqkv.data(),
       .delta = args.delta.data(),
       .dout = args.dout.data(),

@@ -4,6 +4,8 @@
 
 #include <cuda_runtime.h>
 
+#include <cmath>
+
 #include "core/device/cuda_error.h"
 #include "kernels/cuda/attention/heads.cuh"
 #include "kernels/cuda/attention/launchers.h"
@@ -195,7 +197,7 @@ struct Layout {
   float scale;
 
   explicit Layout(const AttentionShape& shape)
-      : heads(heads_of(shape)), scale(1.0F / sqrtf(static_cast<float>(shape.head_dim))) {}
+      : heads(heads_of(shape)), scale(score_scale(shape.head_dim)) {}
 
   template <class T>
   Matrices<T> packed(T* data, int part) const {  // q, k or v, (T, D)

@@ -1,7 +1,8 @@
 // The launches of attention by wgmma.
 
+#include "core/device/cuda_error.h"
 #include "kernels/cuda/allow_shared.cuh"
-#include "kernels/cuda/attention/launch.cuh"
+#include "kernels/cuda/attention/heads.cuh"
 #include "kernels/cuda/attention/transposed_heads.cuh"
 #include "kernels/cuda/attention/wgmma_attention.h"
 #include "kernels/cuda/attention/wgmma_backward.cuh"
@@ -75,7 +76,7 @@ void wgmma_forward(CudaStream& stream, const AttentionForward<CudaDevice>& args)
                {.qkv = map_of(args.qkv.data(), shape.batch * shape.time, heads.packed_stride()),
                 .transposed = map_of(transposed, heads.count * kWgmmaHeadDim, shape.time),
                 .heads = heads,
-                .scale = score_scale(shape),
+                .scale = score_scale(shape.head_dim),
                 .out = args.out.data(),
                 .lse = args.lse.data()},
                heads.time / Shape::kOwn, Shape::kRingBytes);
@@ -100,7 +101,7 @@ void wgmma_backward(CudaStream& stream, const AttentionBackward<CudaDevice>& arg
                 .transposed = map_of(transposed, kTransposedMatrices * heads.count * kWgmmaHeadDim,
                                      shape.time),
                 .heads = heads,
-                .scale = score_scale(shape),
+                .scale = score_scale(shape.head_dim),
                 .dqkv = args.dqkv.data(),
                 .delta = args.delta.data(),
                 .lse = args.lse.data()},
