@@ -52,7 +52,7 @@ class HeadTile {
       for (int d = 0; d < kHeadDim; d += 32) {
         const int left = i < rows ? head_dim_ - d - chunk_ * 4 : 0;
         if (vectorized_) {
-          copy16_async(to, source + d, left > 0 ? 16 : 0);
+          copy16_async_or_zero(to, source + d, left > 0);
         } else {
 #pragma unroll
           for (int e = 0; e < 4; ++e) {

@@ -17,19 +17,13 @@ __device__ inline uint32_t kept(uint32_t value) {
   return copy;
 }
 
-/// Starts copying 16 bytes from global to shared memory, past the registers; only the first `bytes`
-/// are read, the rest becomes zero. Both addresses are multiples of 16.
-__device__ inline void copy16_async(uint32_t to, const float* from, int bytes) {
-  asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from), "r"(bytes)
-               : "memory");
-}
-
-/// All 16 bytes.
+/// Starts copying 16 bytes from global to shared memory, past the registers. Both addresses are
+/// multiples of 16.
 __device__ inline void copy16_async(uint32_t to, const float* from) {
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
 }
 
-/// All 16 bytes where `exists`, else zeros, and nothing is read.
+/// The same where `exists`, else zeros, and nothing is read.
 __device__ inline void copy16_async_or_zero(uint32_t to, const float* from, bool exists) {
   asm volatile(
       "{ .reg .pred absent; setp.eq.s32 absent, %2, 0; cp.async.cg.shared.global [%0], [%1], 16, "
@@ -38,7 +32,8 @@ __device__ inline void copy16_async_or_zero(uint32_t to, const float* from, bool
       : "memory");
 }
 
-/// The same for 4 bytes, for rows that no wider copy can start at.
+/// Starts copying 4 bytes, for rows that no wider copy can start at; only the first `bytes` are
+/// read, the rest becomes zero.
 __device__ inline void copy4_async(uint32_t to, const float* from, int bytes) {
   asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" ::"r"(to), "l"(from), "r"(bytes)
                : "memory");
