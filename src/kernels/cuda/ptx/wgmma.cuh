@@ -9,14 +9,16 @@ namespace lockstep::cuda {
 
 /// Names a K-major tile in shared memory whose rows are 128 bytes (32 floats) long, under the
 /// 128-byte swizzle of the tensor memory accelerator: its address, the 1024 bytes from each eight
-/// rows to the next, and the kind of swizzle. The tile starts at a multiple of 1024 bytes.
+/// rows to the next, and the kind of swizzle. The tile starts at a multiple of 1024 bytes. Bit 16
+/// is the offset along k, which is assumed to be 1 under a swizzle and not used.
 __device__ inline uint64_t warpgroup_operand(uint32_t shared_address) {
   constexpr uint64_t kEightRows = uint64_t{1024 / 16} << 32;
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62;
   return (shared_address & 0x3FFFFU) / 16 | uint64_t{1} << 16 | kEightRows | kSwizzle128;
 }
 
-/// One step of k in such a name: eight floats.
+/// One step of k in such a name: eight floats. The swizzle is of the bits of addresses, so that a
+/// step inside of a row is added to the start.
 inline constexpr uint64_t kWarpgroupStep = 32 / 16;
 
 /// Before the first product after registers of the sums were written.
