@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "kernels/cuda/attention/attention_products.cuh"
 #include "kernels/cuda/attention/flash_forward.cuh"
 #include "kernels/cuda/attention/head_tile.cuh"
 #include "kernels/cuda/attention/heads.cuh"
@@ -18,7 +19,7 @@ namespace lockstep::cuda {
 
 /// What a block and a warp of either half take on: kOwn rows of two matrices that it keeps,
 /// kOthers rows of two more at a time.
-template <class Products_, int kWarps_, int kResident_>
+template <AttentionProducts Products_, int kWarps_, int kResident_>
 struct BackwardShape {
   using Products = Products_;
   static constexpr int kWarps = kWarps_;

@@ -8,6 +8,7 @@
 
 #include <cmath>
 
+#include "kernels/cuda/attention/attention_products.cuh"
 #include "kernels/cuda/attention/head_tile.cuh"
 #include "kernels/cuda/attention/heads.cuh"
 #include "kernels/cuda/attention/online_softmax.cuh"
@@ -16,8 +17,8 @@
 
 namespace lockstep::cuda {
 
-/// What a block and a warp of forward take on. Products: simt_products.cuh or mma_products.cuh.
-template <class Products_, int kWarps_, int kResident_>
+/// What a block and a warp of forward take on.
+template <AttentionProducts Products_, int kWarps_, int kResident_>
 struct ForwardShape {
   using Products = Products_;
   static constexpr int kWarps = kWarps_;

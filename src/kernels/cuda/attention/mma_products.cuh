@@ -1,6 +1,6 @@
 #pragma once
 
-// The products of attention on one warp's tile, on tensor cores.
+// The products of attention on one warp's tile, on tensor cores (attention_products.cuh).
 
 #include "kernels/cuda/attention/heads.cuh"
 #include "kernels/cuda/ptx/mma.cuh"
@@ -10,7 +10,7 @@
 namespace lockstep::cuda {
 
 /// A warp's tile of scores: 16 kFragments rows by kTileColumns columns, lane (g, t) with rows 8 i +
-/// g and columns 8 j + 2 t and 8 j + 2 t + 1 (simt_products.cuh says what is offered).
+/// g and columns 8 j + 2 t and 8 j + 2 t + 1.
 ///
 /// The order of k in a product is free, so that no fragment is ever shuffled or transposed:
 ///   q·k   k runs along the head's elements. For two steps of eight, lane t takes elements 4 t … 4

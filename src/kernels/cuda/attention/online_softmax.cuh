@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "kernels/cuda/attention/attention_products.cuh"
 #include "kernels/cuda/ptx/exp2.cuh"
 #include "kernels/cuda/warp_reduce.cuh"
 
@@ -14,7 +15,7 @@ namespace lockstep::cuda {
 inline constexpr float kSoftmaxSlack = 8;
 
 /// The running softmax of a lane's rows. The sum is of the lane's own columns until the end.
-template <class Products>
+template <AttentionProducts Products>
 struct OnlineSoftmax {
   using Scores = typename Products::Scores;
   float max[Products::kRows];

@@ -1,6 +1,6 @@
 #pragma once
 
-// The products of attention on one warp's tile, in FFMA.
+// The products of attention on one warp's tile, in FFMA (attention_products.cuh).
 
 #include "kernels/cuda/attention/heads.cuh"
 #include "kernels/cuda/warp_reduce.cuh"
@@ -11,10 +11,6 @@ namespace lockstep::cuda {
 /// A warp's tile of scores: 4 kRows rows by 8 kColumns columns, lane (y, x) of 4 x 8 with rows 4 i
 /// + y and columns x + 8 j. Lanes 2 i and 2 i + 1 share a column and lanes that differ in bit 1 a
 /// row: the hardware then serves a warp's 16-byte loads in two halves, not in four quarters.
-///
-/// Both kinds of product (this and MmaProducts) offer a kernel the same: Scores, a tile of rows by
-/// columns, of which a lane has elements (row(i), column(j)); Sums, rows by head_dim; Left, rows of
-/// a tile in shared memory as the left operand of scores.
 template <int kHeadDim_, int kRows_, int kColumns_>
 struct SimtProducts {
   using Key = layout::SimtTileKey;
@@ -38,7 +34,6 @@ struct SimtProducts {
   static __device__ int column(int j) { return lane_x() + 8 * j; }
   static __device__ bool first_of_row() { return lane_x() == 0; }
 
-  /// Over the lanes that share a row.
   template <class Operation>
   static __device__ float reduce_row(float value, Operation operation) {
 #pragma unroll
@@ -53,8 +48,6 @@ struct SimtProducts {
     __device__ explicit Left(const float* tile_rows) : rows(tile_rows) {}
   };
 
-  /// scores = left · rightᵀ, for kTileColumns rows of a tile. `left` starts at a multiple of eight
-  /// rows of its tile.
   static __device__ void scores(Scores& s, const Left& left, const float* right) {
     const int y = lane_y();
     const int x = lane_x();
@@ -87,8 +80,7 @@ struct SimtProducts {
     }
   }
 
-  /// sums += p · right, for kTileColumns rows of a tile; p goes through the warp's scratch, whole
-  /// chunks of columns at a time.
+  /// p goes through the warp's scratch, whole chunks of columns at a time.
   static __device__ void accumulate(Sums& sums, const Scores& p, const float* right,
                                     float* scratch) {
     const int y = lane_y();
@@ -116,7 +108,6 @@ struct SimtProducts {
     }
   }
 
-  /// Calls visit(d, value4) for each run of four elements that the lane has of its i-th row.
   template <class Visit>
   static __device__ void for_each4(const Sums& sums, int i, Visit visit) {
 #pragma unroll
