@@ -192,11 +192,11 @@ unsigned row_blocks(const Heads& heads) {
 }
 
 // The matrices of all heads in their tensors.
-struct Layout {
+struct HeadMatrices {
   Heads heads;
   float scale;
 
-  explicit Layout(const AttentionShape& shape)
+  explicit HeadMatrices(const AttentionShape& shape)
       : heads(heads_of(shape)), scale(score_scale(shape.head_dim)) {}
 
   template <class T>
@@ -228,50 +228,51 @@ struct Layout {
 }  // namespace
 
 void unfused_forward(CudaStream& stream, const AttentionForward<CudaDevice>& args) {
-  const Layout layout(args.shape);
-  const Heads& heads = layout.heads;
+  const HeadMatrices matrices(args.shape);
+  const Heads& heads = matrices.heads;
   const int64_t rows = static_cast<int64_t>(heads.count) * heads.time;
   float* scores = stream.scratch<float>(rows * heads.time).data();
   const float* qkv = args.qkv.data();
   product<Causal::kLowerResult>(
       stream, heads.count,
-      layout.scores(layout.packed(qkv, 0), layout.packed(qkv, 1), scores, layout.scale));
+      matrices.scores(matrices.packed(qkv, 0), matrices.packed(qkv, 1), scores, matrices.scale));
   softmax_kernel<<<row_blocks(heads), kThreads, 0, stream.handle()>>>(scores, args.lse.data(), rows,
                                                                       heads.time);
   check_cuda(cudaGetLastError(), "launching the softmax of unfused attention");
-  product<Causal::kLowerLeft>(stream, heads.count,
-                              layout.sums(layout.square<const float>(scores), layout.packed(qkv, 2),
-                                          layout.plain(args.out.data()), 1.0F));
+  product<Causal::kLowerLeft>(
+      stream, heads.count,
+      matrices.sums(matrices.square<const float>(scores), matrices.packed(qkv, 2),
+                    matrices.plain(args.out.data()), 1.0F));
 }
 
 void unfused_backward(CudaStream& stream, const AttentionBackward<CudaDevice>& args) {
-  const Layout layout(args.shape);
-  const Heads& heads = layout.heads;
+  const HeadMatrices matrices(args.shape);
+  const Heads& heads = matrices.heads;
   const int64_t square = static_cast<int64_t>(heads.count) * heads.time * heads.time;
   float* scores = stream.scratch<float>(2 * square).data();
   float* dscores = scores + square;
   const float* qkv = args.qkv.data();
   float* dqkv = args.dqkv.data();
-  const Matrices<const float> dout = layout.plain(args.dout.data());
+  const Matrices<const float> dout = matrices.plain(args.dout.data());
   product<Causal::kLowerResult>(
       stream, heads.count,
-      layout.scores(layout.packed(qkv, 0), layout.packed(qkv, 1), scores, layout.scale));
+      matrices.scores(matrices.packed(qkv, 0), matrices.packed(qkv, 1), scores, matrices.scale));
   product<Causal::kLowerResult>(stream, heads.count,
-                                layout.scores(dout, layout.packed(qkv, 2), dscores, 1.0F));
+                                matrices.scores(dout, matrices.packed(qkv, 2), dscores, 1.0F));
   softmax_backward_kernel<<<row_blocks(heads), kThreads, 0, stream.handle()>>>(
       scores, dscores, args.delta.data(), args.lse.data(), args.dout.data(), args.out.data(),
       heads);
   check_cuda(cudaGetLastError(), "launching the softmax's gradient of unfused attention");
-  const Matrices<const float> p = layout.square<const float>(scores);
-  const Matrices<const float> ds = layout.square<const float>(dscores);
+  const Matrices<const float> p = matrices.square<const float>(scores);
+  const Matrices<const float> ds = matrices.square<const float>(dscores);
   product<Causal::kUpperLeft>(stream, heads.count,
-                              layout.sums(p.transposed(), dout, layout.packed(dqkv, 2), 1.0F));
+                              matrices.sums(p.transposed(), dout, matrices.packed(dqkv, 2), 1.0F));
   product<Causal::kLowerLeft>(
       stream, heads.count,
-      layout.sums(ds, layout.packed(qkv, 1), layout.packed(dqkv, 0), layout.scale));
-  product<Causal::kUpperLeft>(
-      stream, heads.count,
-      layout.sums(ds.transposed(), layout.packed(qkv, 0), layout.packed(dqkv, 1), layout.scale));
+      matrices.sums(ds, matrices.packed(qkv, 1), matrices.packed(dqkv, 0), matrices.scale));
+  product<Causal::kUpperLeft>(stream, heads.count,
+                              matrices.sums(ds.transposed(), matrices.packed(qkv, 0),
+                                            matrices.packed(dqkv, 1), matrices.scale));
 }
 
 }  // namespace lockstep::cuda
