@@ -12,6 +12,7 @@
 #include "kernels/cuda/attention/flash_forward.cuh"
 #include "kernels/cuda/attention/head_tile.cuh"
 #include "kernels/cuda/attention/heads.cuh"
+#include "kernels/cuda/attention/key_ring.cuh"
 #include "kernels/cuda/ptx/async_copy.cuh"
 #include "kernels/cuda/ptx/exp2.cuh"
 
@@ -51,33 +52,27 @@ __device__ void sum_dq(const FlashBackward& args, float* shared, int head, int t
   using Key = typename Products::Key;
   constexpr int kHeadDim = Products::kHeadDim;
   constexpr int kKeys = Shape::kOthers;
+  using Ring = KeyRing<Products, Shape::kThreads>;
   float* const q_tile = shared;
   float* const dout_tile = q_tile + Shape::kOwnFloats;
-  float* const ring = dout_tile + Shape::kOwnFloats;  // k, v; k, v
+  float* const ring_memory = dout_tile + Shape::kOwnFloats;
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  float* const scratch = ring + 4 * Shape::kTileFloats + warp * Products::kScratchFloats;
+  float* const scratch = ring_memory + Ring::kFloats + warp * Products::kScratchFloats;
 
   const Heads& heads = args.heads;
   const int q0 = tile * Shape::kOwn;
   const int first_query = q0 + warp * Products::kTileRows;
   const int64_t stride = heads.packed_stride();
   const float* q = args.qkv + heads.packed_offset(head);
-  const float* k = q + heads.channels();
-  const float* v = k + heads.channels();
   const int keys = min(q0 + Shape::kOwn, heads.time);
 
   const HeadTile<Key, kHeadDim, Shape::kOwn, Shape::kThreads> query_tile(heads, stride);
   const HeadTile<Key, kHeadDim, Shape::kOwn, Shape::kThreads> dout_rows(heads, heads.stride());
-  const HeadTile<Key, kHeadDim, kKeys, Shape::kThreads> key_tile(heads, stride);
-  const auto fill_keys = [&](int slot, int key) {
-    float* to = ring + slot * 2 * Shape::kTileFloats;
-    key_tile.fill(to, k + key * stride, heads.time - key);
-    key_tile.fill(to + Shape::kTileFloats, v + key * stride, heads.time - key);
-  };
+  const Ring ring(ring_memory, heads, stride, q);
   query_tile.fill(q_tile, q + q0 * stride, heads.time - q0);
   dout_rows.fill(dout_tile, args.dout + heads.offset(head) + q0 * heads.stride(), heads.time - q0);
   commit_copies();
-  fill_keys(0, 0);
+  ring.fill(0, 0);
   commit_copies();
   float delta[Products::kRows];
   float lse2[Products::kRows];
@@ -102,15 +97,14 @@ __device__ void sum_dq(const FlashBackward& args, float* shared, int head, int t
     wait_copies<0>();
     __syncthreads();
     if (key + kKeys < keys) {
-      fill_keys(slot ^ 1, key + kKeys);
+      ring.fill(slot ^ 1, key + kKeys);
       commit_copies();
     }
     if (key < first_query + Products::kTileRows) {
-      const float* k_tile = ring + slot * 2 * Shape::kTileFloats;
       typename Products::Scores s;
       typename Products::Scores dp;
-      Products::scores(s, q_left, k_tile);
-      Products::scores(dp, dout_left, k_tile + Shape::kTileFloats);
+      Products::scores(s, q_left, ring.keys(slot));
+      Products::scores(dp, dout_left, ring.values(slot));
       if (key + kKeys > first_query + 1) {
         mask<Products>(s, [&](int row, int column) { return key + column > first_query + row; });
       }
@@ -122,7 +116,7 @@ __device__ void sum_dq(const FlashBackward& args, float* shared, int head, int t
           s[i][j] = p * (dp[i][j] - delta[i]);
         }
       }
-      Products::accumulate(sums, s, k_tile, scratch);
+      Products::accumulate(sums, s, ring.keys(slot), scratch);
     }
     slot ^= 1;
   }

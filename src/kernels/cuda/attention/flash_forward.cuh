@@ -11,6 +11,7 @@
 #include "kernels/cuda/attention/attention_products.cuh"
 #include "kernels/cuda/attention/head_tile.cuh"
 #include "kernels/cuda/attention/heads.cuh"
+#include "kernels/cuda/attention/key_ring.cuh"
 #include "kernels/cuda/attention/online_softmax.cuh"
 #include "kernels/cuda/ptx/async_copy.cuh"
 #include "kernels/cuda/ptx/exp2.cuh"
@@ -26,9 +27,9 @@ struct ForwardShape {
   static constexpr int kResident = kResident_;  ///< blocks that must fit a multiprocessor
   static constexpr int kQueries = kWarps_ * Products::kTileRows;
   static constexpr int kKeys = Products::kTileColumns;
-  static constexpr int kTileFloats = kKeys * Products::kHeadDim;
+  using Ring = KeyRing<Products, kThreads>;
   static constexpr int kSharedBytes =
-      4 * (kQueries * Products::kHeadDim + 4 * kTileFloats + kWarps_ * Products::kScratchFloats);
+      4 * (kQueries * Products::kHeadDim + Ring::kFloats + kWarps_ * Products::kScratchFloats);
 };
 
 struct FlashForward {
@@ -62,9 +63,9 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
   constexpr int kKeys = Shape::kKeys;
   extern __shared__ __align__(128) float shared[];
   float* const q_tile = shared;
-  float* const ring = q_tile + Shape::kQueries * kHeadDim;  // k, v; k, v
+  float* const ring_memory = q_tile + Shape::kQueries * kHeadDim;
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  float* const scratch = ring + 4 * Shape::kTileFloats + warp * Products::kScratchFloats;
+  float* const scratch = ring_memory + Shape::Ring::kFloats + warp * Products::kScratchFloats;
 
   const Heads& heads = args.heads;
   const int head = static_cast<int>(blockIdx.x);
@@ -73,20 +74,13 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
   const int first_query = q0 + warp * Products::kTileRows;
   const int64_t stride = heads.packed_stride();
   const float* q = args.qkv + heads.packed_offset(head);
-  const float* k = q + heads.channels();
-  const float* v = k + heads.channels();
   const int keys = min(q0 + Shape::kQueries, heads.time);
 
   const HeadTile<Key, kHeadDim, Shape::kQueries, Shape::kThreads> query_tile(heads, stride);
-  const HeadTile<Key, kHeadDim, kKeys, Shape::kThreads> key_tile(heads, stride);
-  const auto fill_keys = [&](int slot, int key) {
-    float* to = ring + slot * 2 * Shape::kTileFloats;
-    key_tile.fill(to, k + key * stride, heads.time - key);
-    key_tile.fill(to + Shape::kTileFloats, v + key * stride, heads.time - key);
-  };
+  const typename Shape::Ring ring(ring_memory, heads, stride, q);
   query_tile.fill(q_tile, q + q0 * stride, heads.time - q0);
   commit_copies();
-  fill_keys(0, 0);
+  ring.fill(0, 0);
   commit_copies();
   wait_copies<1>();
   __syncthreads();
@@ -100,18 +94,17 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
     wait_copies<0>();
     __syncthreads();
     if (key + kKeys < keys) {
-      fill_keys(slot ^ 1, key + kKeys);
+      ring.fill(slot ^ 1, key + kKeys);
       commit_copies();
     }
     if (key < first_query + Products::kTileRows) {
-      const float* k_tile = ring + slot * 2 * Shape::kTileFloats;
       typename Products::Scores s;
-      Products::scores(s, left, k_tile);
+      Products::scores(s, left, ring.keys(slot));
       if (key + kKeys > first_query + 1) {
         mask<Products>(s, [&](int row, int column) { return key + column > first_query + row; });
       }
       softmax.take(s, scale2, sums);
-      Products::accumulate(sums, s, k_tile + Shape::kTileFloats, scratch);
+      Products::accumulate(sums, s, ring.values(slot), scratch);
     }
     slot ^= 1;
   }
