@@ -3,6 +3,7 @@
 // What the flash kernels are made of: products on one warp's tile of scores. simt_products.cuh and
 // mma_products.cuh have two kinds.
 
+#include <cmath>
 #include <concepts>
 
 namespace lockstep::cuda {
@@ -42,5 +43,19 @@ concept AttentionProducts = requires(typename Products::Scores& s, typename Prod
   Products::scale_row(sums, 0, 1.0F);
   Products::for_each4(sums, 0, visit);
 };
+
+/// Leaves no weight to the scores of a tile for which hidden(row, column).
+template <AttentionProducts Products, class Hidden>
+__device__ void mask(typename Products::Scores& s, Hidden hidden) {
+#pragma unroll
+  for (int i = 0; i < Products::kRows; ++i) {
+#pragma unroll
+    for (int j = 0; j < Products::kColumns; ++j) {
+      if (hidden(Products::row(i), Products::column(j))) {
+        s[i][j] = -INFINITY;
+      }
+    }
+  }
+}
 
 }  // namespace lockstep::cuda

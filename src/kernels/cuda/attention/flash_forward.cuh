@@ -40,20 +40,6 @@ struct FlashForward {
   const float* qkv;
 };
 
-/// Leaves no weight to the scores of a tile for which hidden(row, column).
-template <class Products, class Hidden>
-__device__ void mask(typename Products::Scores& s, Hidden hidden) {
-#pragma unroll
-  for (int i = 0; i < Products::kRows; ++i) {
-#pragma unroll
-    for (int j = 0; j < Products::kColumns; ++j) {
-      if (hidden(Products::row(i), Products::column(j))) {
-        s[i][j] = -INFINITY;
-      }
-    }
-  }
-}
-
 template <class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
     flash_forward_kernel(FlashForward args) {

@@ -1,0 +1,125 @@
+#pragma once
+
+// The gradients of keys and values, by tiles: a block has keys and walks the queries from its
+// first.
+
+#include "kernels/cuda/attention/attention_products.cuh"
+#include "kernels/cuda/attention/flash_backward_shape.cuh"
+#include "kernels/cuda/attention/head_tile.cuh"
+#include "kernels/cuda/attention/heads.cuh"
+#include "kernels/cuda/ptx/async_copy.cuh"
+#include "kernels/cuda/ptx/exp2.cuh"
+
+namespace lockstep::cuda {
+
+/// dk and dv of the `tile`-th kOwn keys of a head. Scores are transposed: rows are keys.
+template <class Shape>
+__device__ void sum_dkv(const FlashBackward& args, float* shared, int head, int tile) {
+  using Products = typename Shape::Products;
+  using Key = typename Products::Key;
+  constexpr int kHeadDim = Products::kHeadDim;
+  constexpr int kQueries = Shape::kOthers;
+  float* const k_tile = shared;
+  float* const v_tile = k_tile + Shape::kOwnFloats;
+  float* const ring = v_tile + Shape::kOwnFloats;  // q, dout; q, dout
+  const int warp = static_cast<int>(threadIdx.x) / 32;
+  float* const scratch = ring + 4 * Shape::kTileFloats + warp * Products::kScratchFloats;
+  float* const rows =  // lse, delta; lse, delta
+      ring + 4 * Shape::kTileFloats + Shape::kWarps * Products::kScratchFloats;
+
+  const Heads& heads = args.heads;
+  const int k0 = tile * Shape::kOwn;
+  const int first_key = k0 + warp * Products::kTileRows;
+  const int64_t stride = heads.packed_stride();
+  const float* q = args.qkv + heads.packed_offset(head);
+  const float* k = q + heads.channels();
+  const float* v = k + heads.channels();
+  const float* dout = args.dout + heads.offset(head);
+  const int64_t row0 = static_cast<int64_t>(head) * heads.time;
+
+  const HeadTile<Key, kHeadDim, Shape::kOwn, Shape::kThreads> key_tile(heads, stride);
+  const HeadTile<Key, kHeadDim, kQueries, Shape::kThreads> query_rows(heads, stride);
+  const HeadTile<Key, kHeadDim, kQueries, Shape::kThreads> dout_rows(heads, heads.stride());
+  const auto fill_queries = [&](int slot, int query) {
+    float* to = ring + slot * 2 * Shape::kTileFloats;
+    query_rows.fill(to, q + query * stride, heads.time - query);
+    dout_rows.fill(to + Shape::kTileFloats, dout + query * heads.stride(), heads.time - query);
+    // Behind the last query there are zeros: neither they nor what is done with them matters.
+    for (int i = static_cast<int>(threadIdx.x); i < 2 * kQueries; i += Shape::kThreads) {
+      const int position = query + i % kQueries;
+      const float* from = i < kQueries ? args.lse : args.delta;
+      copy4_async(shared_address(rows + slot * 2 * kQueries + i), from + row0 + position,
+                  position < heads.time ? 4 : 0);
+    }
+  };
+  key_tile.fill(k_tile, k + k0 * stride, heads.time - k0);
+  key_tile.fill(v_tile, v + k0 * stride, heads.time - k0);
+  commit_copies();
+  const int start = k0 / kQueries * kQueries;
+  fill_queries(0, start);
+  commit_copies();
+  wait_copies<1>();
+  __syncthreads();
+  const int own = warp * Products::kTileRows * kHeadDim;
+  const typename Products::Left k_left(k_tile + own);
+  const typename Products::Left v_left(v_tile + own);
+
+  const float scale2 = args.scale * kLog2E;
+  typename Products::Sums dk = {};
+  typename Products::Sums dv = {};
+  int slot = 0;
+  for (int query = start; query < heads.time; query += kQueries) {
+    wait_copies<0>();
+    __syncthreads();
+    if (query + kQueries < heads.time) {
+      fill_queries(slot ^ 1, query + kQueries);
+      commit_copies();
+    }
+    if (query + kQueries > first_key) {
+      const float* q_tile = ring + slot * 2 * Shape::kTileFloats;
+      const float* dout_tile = q_tile + Shape::kTileFloats;
+      const float* lse = rows + slot * 2 * kQueries;
+      const float* delta = lse + kQueries;
+      typename Products::Scores p;
+      Products::scores(p, k_left, q_tile);
+      if (query < first_key + Products::kTileRows - 1) {
+        mask<Products>(p, [&](int row, int column) { return first_key + row > query + column; });
+      }
+#pragma unroll
+      for (int j = 0; j < Products::kColumns; ++j) {
+        const float lse2 = lse[Products::column(j)] * kLog2E;
+#pragma unroll
+        for (int i = 0; i < Products::kRows; ++i) {
+          p[i][j] = exp2_approx(fmaf(p[i][j], scale2, -lse2));
+        }
+      }
+      Products::accumulate(dv, p, dout_tile, scratch);
+      typename Products::Scores dp;
+      Products::scores(dp, v_left, dout_tile);
+#pragma unroll
+      for (int j = 0; j < Products::kColumns; ++j) {
+        const float row_delta = delta[Products::column(j)];
+#pragma unroll
+        for (int i = 0; i < Products::kRows; ++i) {
+          p[i][j] *= dp[i][j] - row_delta;
+        }
+      }
+      Products::accumulate(dk, p, q_tile, scratch);
+    }
+    slot ^= 1;
+  }
+
+#pragma unroll
+  for (int i = 0; i < Products::kRows; ++i) {
+    const int key = first_key + Products::row(i);
+    if (key < heads.time) {
+      Products::scale_row(dk, i, args.scale);
+      float* to = args.dqkv + heads.packed_offset(head) + heads.channels() + key * stride;
+      Products::for_each4(dk, i, [&](int d, float4 value) { store_row4(to, d, value, heads); });
+      to += heads.channels();
+      Products::for_each4(dv, i, [&](int d, float4 value) { store_row4(to, d, value, heads); });
+    }
+  }
+}
+
+}  // namespace lockstep::cuda
