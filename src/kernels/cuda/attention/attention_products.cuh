@@ -6,6 +6,8 @@
 #include <cmath>
 #include <concepts>
 
+#include "kernels/cuda/attention/heads.cuh"
+
 namespace lockstep::cuda {
 
 /// A warp's tile has kTileRows rows by kTileColumns columns, of which a lane has kRows and
@@ -56,6 +58,13 @@ __device__ void mask(typename Products::Scores& s, Hidden hidden) {
       }
     }
   }
+}
+
+/// Writes the i-th row of a lane's sums to a head's row.
+template <AttentionProducts Products>
+__device__ void store_row(const typename Products::Sums& sums, int i, float* row,
+                          const Heads& heads) {
+  Products::for_each4(sums, i, [&](int d, float4 value) { store_row4(row, d, value, heads); });
 }
 
 }  // namespace lockstep::cuda

@@ -12,6 +12,33 @@
 
 namespace lockstep::cuda {
 
+/// Scores of keys by queries become probabilities. lse: of the tile's queries.
+template <AttentionProducts Products>
+__device__ void weigh(typename Products::Scores& s, const float* lse, float scale2) {
+#pragma unroll
+  for (int j = 0; j < Products::kColumns; ++j) {
+    const float lse2 = lse[Products::column(j)] * kLog2E;
+#pragma unroll
+    for (int i = 0; i < Products::kRows; ++i) {
+      s[i][j] = exp2_approx(fmaf(s[i][j], scale2, -lse2));
+    }
+  }
+}
+
+/// Probabilities become the gradient of the scores; dp: of the probabilities.
+template <AttentionProducts Products>
+__device__ void differentiate(typename Products::Scores& p, const typename Products::Scores& dp,
+                              const float* delta) {
+#pragma unroll
+  for (int j = 0; j < Products::kColumns; ++j) {
+    const float row_delta = delta[Products::column(j)];
+#pragma unroll
+    for (int i = 0; i < Products::kRows; ++i) {
+      p[i][j] *= dp[i][j] - row_delta;
+    }
+  }
+}
+
 /// dk and dv of the `tile`-th kOwn keys of a head. Scores are transposed: rows are keys.
 template <class Shape>
 __device__ void sum_dkv(const FlashBackward& args, float* shared, int head, int tile) {
@@ -85,25 +112,11 @@ __device__ void sum_dkv(const FlashBackward& args, float* shared, int head, int 
       if (query < first_key + Products::kTileRows - 1) {
         mask<Products>(p, [&](int row, int column) { return first_key + row > query + column; });
       }
-#pragma unroll
-      for (int j = 0; j < Products::kColumns; ++j) {
-        const float lse2 = lse[Products::column(j)] * kLog2E;
-#pragma unroll
-        for (int i = 0; i < Products::kRows; ++i) {
-          p[i][j] = exp2_approx(fmaf(p[i][j], scale2, -lse2));
-        }
-      }
+      weigh<Products>(p, lse, scale2);
       Products::accumulate(dv, p, dout_tile, scratch);
       typename Products::Scores dp;
       Products::scores(dp, v_left, dout_tile);
-#pragma unroll
-      for (int j = 0; j < Products::kColumns; ++j) {
-        const float row_delta = delta[Products::column(j)];
-#pragma unroll
-        for (int i = 0; i < Products::kRows; ++i) {
-          p[i][j] *= dp[i][j] - row_delta;
-        }
-      }
+      differentiate<Products>(p, dp, delta);
       Products::accumulate(dk, p, q_tile, scratch);
     }
     slot ^= 1;
@@ -115,9 +128,8 @@ __device__ void sum_dkv(const FlashBackward& args, float* shared, int head, int 
     if (key < heads.time) {
       Products::scale_row(dk, i, args.scale);
       float* to = args.dqkv + heads.packed_offset(head) + heads.channels() + key * stride;
-      Products::for_each4(dk, i, [&](int d, float4 value) { store_row4(to, d, value, heads); });
-      to += heads.channels();
-      Products::for_each4(dv, i, [&](int d, float4 value) { store_row4(to, d, value, heads); });
+      store_row<Products>(dk, i, to, heads);
+      store_row<Products>(dv, i, to + heads.channels(), heads);
     }
   }
 }

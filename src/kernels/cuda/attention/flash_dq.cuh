@@ -14,6 +14,37 @@
 
 namespace lockstep::cuda {
 
+/// What is known of a lane's queries. Those behind the last have no probabilities.
+template <AttentionProducts Products>
+struct QueryRows {
+  float delta[Products::kRows];
+  float lse2[Products::kRows];  ///< times log2(e)
+
+  __device__ QueryRows(const FlashBackward& args, int head, int first_query) {
+#pragma unroll
+    for (int i = 0; i < Products::kRows; ++i) {
+      const int query = first_query + Products::row(i);
+      const int64_t at = static_cast<int64_t>(head) * args.heads.time + query;
+      const bool exists = query < args.heads.time;
+      delta[i] = exists ? args.delta[at] : 0;
+      lse2[i] = exists ? args.lse[at] * kLog2E : INFINITY;
+    }
+  }
+
+  /// Scores become their gradient; dp: of the probabilities.
+  __device__ void differentiate(typename Products::Scores& s, const typename Products::Scores& dp,
+                                float scale2) const {
+#pragma unroll
+    for (int i = 0; i < Products::kRows; ++i) {
+#pragma unroll
+      for (int j = 0; j < Products::kColumns; ++j) {
+        const float p = exp2_approx(fmaf(s[i][j], scale2, -lse2[i]));
+        s[i][j] = p * (dp[i][j] - delta[i]);
+      }
+    }
+  }
+};
+
 /// dq of the `tile`-th kOwn queries of a head.
 template <class Shape>
 __device__ void sum_dq(const FlashBackward& args, float* shared, int head, int tile) {
@@ -43,16 +74,7 @@ __device__ void sum_dq(const FlashBackward& args, float* shared, int head, int t
   commit_copies();
   ring.fill(0, 0);
   commit_copies();
-  float delta[Products::kRows];
-  float lse2[Products::kRows];
-#pragma unroll
-  for (int i = 0; i < Products::kRows; ++i) {
-    const int query = first_query + Products::row(i);
-    const int64_t at = static_cast<int64_t>(head) * heads.time + query;
-    const bool exists = query < heads.time;
-    delta[i] = exists ? args.delta[at] : 0;
-    lse2[i] = exists ? args.lse[at] * kLog2E : INFINITY;
-  }
+  const QueryRows<Products> rows(args, head, first_query);
   wait_copies<1>();
   __syncthreads();
   const int own = warp * Products::kTileRows * kHeadDim;
@@ -77,14 +99,7 @@ __device__ void sum_dq(const FlashBackward& args, float* shared, int head, int t
       if (key + kKeys > first_query + 1) {
         mask<Products>(s, [&](int row, int column) { return key + column > first_query + row; });
       }
-#pragma unroll
-      for (int i = 0; i < Products::kRows; ++i) {
-#pragma unroll
-        for (int j = 0; j < Products::kColumns; ++j) {
-          const float p = exp2_approx(fmaf(s[i][j], scale2, -lse2[i]));
-          s[i][j] = p * (dp[i][j] - delta[i]);
-        }
-      }
+      rows.differentiate(s, dp, scale2);
       Products::accumulate(sums, s, ring.keys(slot), scratch);
     }
     slot ^= 1;
@@ -95,8 +110,7 @@ __device__ void sum_dq(const FlashBackward& args, float* shared, int head, int t
     const int query = first_query + Products::row(i);
     if (query < heads.time) {
       Products::scale_row(sums, i, args.scale);
-      float* dq = args.dqkv + heads.packed_offset(head) + query * stride;
-      Products::for_each4(sums, i, [&](int d, float4 value) { store_row4(dq, d, value, heads); });
+      store_row<Products>(sums, i, args.dqkv + heads.packed_offset(head) + query * stride, heads);
     }
   }
 }

@@ -40,6 +40,26 @@ struct FlashForward {
   const float* qkv;
 };
 
+/// Writes the rows of a warp, whose first is `first_query`.
+template <class Products>
+__device__ void store_out_and_lse(const FlashForward& args, typename Products::Sums& sums,
+                                  const OnlineSoftmax<Products>& softmax, int head,
+                                  int first_query) {
+  const Heads& heads = args.heads;
+#pragma unroll
+  for (int i = 0; i < Products::kRows; ++i) {
+    const int query = first_query + Products::row(i);
+    if (query < heads.time) {
+      Products::scale_row(sums, i, 1.0F / softmax.sum[i]);
+      store_row<Products>(sums, i, args.out + heads.offset(head) + query * heads.stride(), heads);
+      if (Products::first_of_row()) {
+        args.lse[static_cast<int64_t>(head) * heads.time + query] =
+            softmax.max[i] * args.scale + logf(softmax.sum[i]);
+      }
+    }
+  }
+}
+
 template <class Shape>
 __global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
     flash_forward_kernel(FlashForward args) {
@@ -96,19 +116,7 @@ __global__ void __launch_bounds__(Shape::kThreads, Shape::kResident)
   }
 
   softmax.reduce_sums();
-#pragma unroll
-  for (int i = 0; i < Products::kRows; ++i) {
-    const int query = first_query + Products::row(i);
-    if (query < heads.time) {
-      Products::scale_row(sums, i, 1.0F / softmax.sum[i]);
-      float* out = args.out + heads.offset(head) + query * heads.stride();
-      Products::for_each4(sums, i, [&](int d, float4 value) { store_row4(out, d, value, heads); });
-      if (Products::first_of_row()) {
-        args.lse[static_cast<int64_t>(head) * heads.time + query] =
-            softmax.max[i] * args.scale + logf(softmax.sum[i]);
-      }
-    }
-  }
+  store_out_and_lse<Products>(args, sums, softmax, head, first_query);
 }
 
 }  // namespace lockstep::cuda
