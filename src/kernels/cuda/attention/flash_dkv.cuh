@@ -7,6 +7,7 @@
 #include "kernels/cuda/attention/flash_backward_shape.cuh"
 #include "kernels/cuda/attention/head_tile.cuh"
 #include "kernels/cuda/attention/heads.cuh"
+#include "kernels/cuda/attention/query_ring.cuh"
 #include "kernels/cuda/ptx/async_copy.cuh"
 #include "kernels/cuda/ptx/exp2.cuh"
 
@@ -39,6 +40,24 @@ __device__ void differentiate(typename Products::Scores& p, const typename Produ
   }
 }
 
+/// Writes a warp's rows, whose first is `first_key`. stride: between positions in (B, T, 3 C).
+template <AttentionProducts Products>
+__device__ void store_dkv(const FlashBackward& args, typename Products::Sums& dk,
+                          const typename Products::Sums& dv, int head, int first_key,
+                          int64_t stride) {
+  const Heads& heads = args.heads;
+#pragma unroll
+  for (int i = 0; i < Products::kRows; ++i) {
+    const int key = first_key + Products::row(i);
+    if (key < heads.time) {
+      Products::scale_row(dk, i, args.scale);
+      float* to = args.dqkv + heads.packed_offset(head) + heads.channels() + key * stride;
+      store_row<Products>(dk, i, to, heads);
+      store_row<Products>(dv, i, to + heads.channels(), heads);
+    }
+  }
+}
+
 /// dk and dv of the `tile`-th kOwn keys of a head. Scores are transposed: rows are keys.
 template <class Shape>
 __device__ void sum_dkv(const FlashBackward& args, float* shared, int head, int tile) {
@@ -46,13 +65,13 @@ __device__ void sum_dkv(const FlashBackward& args, float* shared, int head, int 
   using Key = typename Products::Key;
   constexpr int kHeadDim = Products::kHeadDim;
   constexpr int kQueries = Shape::kOthers;
+  using Ring = QueryRing<Shape>;
   float* const k_tile = shared;
   float* const v_tile = k_tile + Shape::kOwnFloats;
-  float* const ring = v_tile + Shape::kOwnFloats;  // q, dout; q, dout
+  float* const ring_memory = v_tile + Shape::kOwnFloats;
   const int warp = static_cast<int>(threadIdx.x) / 32;
-  float* const scratch = ring + 4 * Shape::kTileFloats + warp * Products::kScratchFloats;
-  float* const rows =  // lse, delta; lse, delta
-      ring + 4 * Shape::kTileFloats + Shape::kWarps * Products::kScratchFloats;
+  float* const scratch = ring_memory + Ring::kFloats + warp * Products::kScratchFloats;
+  float* const rows = ring_memory + Ring::kFloats + Shape::kWarps * Products::kScratchFloats;
 
   const Heads& heads = args.heads;
   const int k0 = tile * Shape::kOwn;
@@ -61,29 +80,14 @@ __device__ void sum_dkv(const FlashBackward& args, float* shared, int head, int 
   const float* q = args.qkv + heads.packed_offset(head);
   const float* k = q + heads.channels();
   const float* v = k + heads.channels();
-  const float* dout = args.dout + heads.offset(head);
-  const int64_t row0 = static_cast<int64_t>(head) * heads.time;
 
   const HeadTile<Key, kHeadDim, Shape::kOwn, Shape::kThreads> key_tile(heads, stride);
-  const HeadTile<Key, kHeadDim, kQueries, Shape::kThreads> query_rows(heads, stride);
-  const HeadTile<Key, kHeadDim, kQueries, Shape::kThreads> dout_rows(heads, heads.stride());
-  const auto fill_queries = [&](int slot, int query) {
-    float* to = ring + slot * 2 * Shape::kTileFloats;
-    query_rows.fill(to, q + query * stride, heads.time - query);
-    dout_rows.fill(to + Shape::kTileFloats, dout + query * heads.stride(), heads.time - query);
-    // Behind the last query there are zeros: neither they nor what is done with them matters.
-    for (int i = static_cast<int>(threadIdx.x); i < 2 * kQueries; i += Shape::kThreads) {
-      const int position = query + i % kQueries;
-      const float* from = i < kQueries ? args.lse : args.delta;
-      copy4_async(shared_address(rows + slot * 2 * kQueries + i), from + row0 + position,
-                  position < heads.time ? 4 : 0);
-    }
-  };
+  const Ring ring(ring_memory, rows, args, head, stride, q);
   key_tile.fill(k_tile, k + k0 * stride, heads.time - k0);
   key_tile.fill(v_tile, v + k0 * stride, heads.time - k0);
   commit_copies();
   const int start = k0 / kQueries * kQueries;
-  fill_queries(0, start);
+  ring.fill(0, start);
   commit_copies();
   wait_copies<1>();
   __syncthreads();
@@ -99,14 +103,14 @@ __device__ void sum_dkv(const FlashBackward& args, float* shared, int head, int 
     wait_copies<0>();
     __syncthreads();
     if (query + kQueries < heads.time) {
-      fill_queries(slot ^ 1, query + kQueries);
+      ring.fill(slot ^ 1, query + kQueries);
       commit_copies();
     }
     if (query + kQueries > first_key) {
-      const float* q_tile = ring + slot * 2 * Shape::kTileFloats;
-      const float* dout_tile = q_tile + Shape::kTileFloats;
-      const float* lse = rows + slot * 2 * kQueries;
-      const float* delta = lse + kQueries;
+      const float* q_tile = ring.queries(slot);
+      const float* dout_tile = ring.douts(slot);
+      const float* lse = ring.lse(slot);
+      const float* delta = ring.delta(slot);
       typename Products::Scores p;
       Products::scores(p, k_left, q_tile);
       if (query < first_key + Products::kTileRows - 1) {
@@ -121,17 +125,7 @@ __device__ void sum_dkv(const FlashBackward& args, float* shared, int head, int 
     }
     slot ^= 1;
   }
-
-#pragma unroll
-  for (int i = 0; i < Products::kRows; ++i) {
-    const int key = first_key + Products::row(i);
-    if (key < heads.time) {
-      Products::scale_row(dk, i, args.scale);
-      float* to = args.dqkv + heads.packed_offset(head) + heads.channels() + key * stride;
-      store_row<Products>(dk, i, to, heads);
-      store_row<Products>(dv, i, to + heads.channels(), heads);
-    }
-  }
+  store_dkv<Products>(args, dk, dv, head, first_key, stride);
 }
 
 }  // namespace lockstep::cuda

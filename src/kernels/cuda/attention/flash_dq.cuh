@@ -45,6 +45,21 @@ struct QueryRows {
   }
 };
 
+/// Writes a warp's rows, whose first is `first_query`. stride: between positions in (B, T, 3 C).
+template <AttentionProducts Products>
+__device__ void store_dq(const FlashBackward& args, typename Products::Sums& dq, int head,
+                         int first_query, int64_t stride) {
+  const Heads& heads = args.heads;
+#pragma unroll
+  for (int i = 0; i < Products::kRows; ++i) {
+    const int query = first_query + Products::row(i);
+    if (query < heads.time) {
+      Products::scale_row(dq, i, args.scale);
+      store_row<Products>(dq, i, args.dqkv + heads.packed_offset(head) + query * stride, heads);
+    }
+  }
+}
+
 /// dq of the `tile`-th kOwn queries of a head.
 template <class Shape>
 __device__ void sum_dq(const FlashBackward& args, float* shared, int head, int tile) {
@@ -82,7 +97,7 @@ __device__ void sum_dq(const FlashBackward& args, float* shared, int head, int t
   const typename Products::Left dout_left(dout_tile + own);
 
   const float scale2 = args.scale * kLog2E;
-  typename Products::Sums sums = {};
+  typename Products::Sums dq = {};
   int slot = 0;
   for (int key = 0; key < keys; key += kKeys) {
     wait_copies<0>();
@@ -100,19 +115,11 @@ __device__ void sum_dq(const FlashBackward& args, float* shared, int head, int t
         mask<Products>(s, [&](int row, int column) { return key + column > first_query + row; });
       }
       rows.differentiate(s, dp, scale2);
-      Products::accumulate(sums, s, ring.keys(slot), scratch);
+      Products::accumulate(dq, s, ring.keys(slot), scratch);
     }
     slot ^= 1;
   }
-
-#pragma unroll
-  for (int i = 0; i < Products::kRows; ++i) {
-    const int query = first_query + Products::row(i);
-    if (query < heads.time) {
-      Products::scale_row(sums, i, args.scale);
-      store_row<Products>(sums, i, args.dqkv + heads.packed_offset(head) + query * stride, heads);
-    }
-  }
+  store_dq<Products>(args, dq, head, first_query, stride);
 }
 
 }  // namespace lockstep::cuda

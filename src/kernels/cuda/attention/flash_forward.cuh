@@ -40,7 +40,7 @@ struct FlashForward {
   const float* qkv;
 };
 
-/// Writes the rows of a warp, whose first is `first_query`.
+/// Writes a warp's rows, whose first is `first_query`.
 template <class Products>
 __device__ void store_out_and_lse(const FlashForward& args, typename Products::Sums& sums,
                                   const OnlineSoftmax<Products>& softmax, int head,
