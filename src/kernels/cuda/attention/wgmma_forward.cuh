@@ -56,6 +56,28 @@ __device__ inline void finish_sums(TileSums& out, bool raised, const TileSoftmax
   }
 }
 
+/// The scores of the first keys: no sums run beside them.
+__device__ inline void compute_first_scores(TileSums& s, const HeldTile& q, const TileWalk& walk) {
+  walk.wait();
+  warpgroup_fence_sums(s);
+  warpgroup_arrive();
+  start_scores(s, q, walk.a_tile());
+  warpgroup_commit();
+  warpgroup_wait<0>();
+  warpgroup_fence_sums(s);
+}
+
+/// Of a row's four lanes the first two write lse, each of one of their two rows.
+__device__ inline void store_lse(const WgmmaForward& args, const TileSoftmax& softmax, int head,
+                                 int first_query) {
+  const int lane = static_cast<int>(threadIdx.x) % 32;
+  if (const int half = lane % 4; half < 2) {
+    args.lse[static_cast<int64_t>(head) * args.heads.time + first_query + tile_row() + half * 8] =
+        (half == 0 ? softmax.max[0] : softmax.max[1]) * args.scale +
+        logf(half == 0 ? softmax.sum[0] : softmax.sum[1]);
+  }
+}
+
 /// A warpgroup's 64 queries.
 __device__ inline void attend(const WgmmaForward& args, const TilePipeline& ring, int head,
                               int tile, int group) {
@@ -72,13 +94,7 @@ __device__ inline void attend(const WgmmaForward& args, const TilePipeline& ring
   TileSums s;
   TileSums out = {};
   TileSoftmax softmax;
-  walk.wait();
-  warpgroup_fence_sums(s);
-  warpgroup_arrive();
-  start_scores(s, q, walk.a_tile());
-  warpgroup_commit();
-  warpgroup_wait<0>();
-  warpgroup_fence_sums(s);
+  compute_first_scores(s, q, walk);
   int before = -1;
   for (int key = 0; key < first_query; key += Shape::kStep) {
     const bool raised = softmax.take(s, scale2);
@@ -122,12 +138,7 @@ __device__ inline void attend(const WgmmaForward& args, const TilePipeline& ring
   softmax.combine();
   store_tile(out, {1.0F / softmax.sum[0], 1.0F / softmax.sum[1]},
              args.out + heads.offset(head) + first_query * heads.stride(), heads.stride());
-  const int lane = static_cast<int>(threadIdx.x) % 32;
-  if (const int half = lane % 4; half < 2) {
-    args.lse[static_cast<int64_t>(head) * heads.time + first_query + tile_row() + half * 8] =
-        (half == 0 ? softmax.max[0] : softmax.max[1]) * args.scale +
-        logf(half == 0 ? softmax.sum[0] : softmax.sum[1]);
-  }
+  store_lse(args, softmax, head, first_query);
 }
 
 /// A head's blocks are neighbours: those that run together find its tiles in the L2 cache. The
