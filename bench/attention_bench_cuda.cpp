@@ -97,7 +97,7 @@ std::vector<Row> measure(const SmClock& clock, const AttentionShape& shape, doub
   std::vector<Row> rows;
   std::vector<std::function<void()>> bodies;
   for (const Subject& subject : kSubjects) {
-    const int64_t scratch = attention_backward_scratch(subject.kind, shape);
+    const int64_t scratch = attention_backward_scratch_bytes(subject.kind, shape);
     if (scratch > kLargestScratch ||
         (subject.kind != AttentionKind::kUnfused && shape.head_dim > kFlashHeadDim)) {
       continue;
@@ -112,7 +112,7 @@ std::vector<Row> measure(const SmClock& clock, const AttentionShape& shape, doub
                     .subject = subject,
                     .forward = {},
                     .backward = {},
-                    .forward_bytes = attention_forward_scratch(subject.kind, shape),
+                    .forward_bytes = attention_forward_scratch_bytes(subject.kind, shape),
                     .backward_bytes = scratch});
   }
   const std::vector<GraphTimer::Figures> figures = GraphTimer(stream, clock, seconds).run(bodies);

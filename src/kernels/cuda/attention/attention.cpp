@@ -77,16 +77,16 @@ void attention_backward(CudaStream& stream, AttentionKind kind,
   }
 }
 
-int64_t attention_forward_scratch(AttentionKind kind, const AttentionShape& shape) {
+int64_t attention_forward_scratch_bytes(AttentionKind kind, const AttentionShape& shape) {
   if (kind == AttentionKind::kFlashTf32 && cuda::wgmma_takes(shape)) {
-    return cuda::wgmma_forward_scratch(shape) * static_cast<int64_t>(sizeof(float));
+    return cuda::wgmma_forward_scratch_elements(shape) * static_cast<int64_t>(sizeof(float));
   }
   return kind == AttentionKind::kUnfused ? square_bytes(shape) : 0;
 }
 
-int64_t attention_backward_scratch(AttentionKind kind, const AttentionShape& shape) {
+int64_t attention_backward_scratch_bytes(AttentionKind kind, const AttentionShape& shape) {
   if (kind == AttentionKind::kFlashTf32 && cuda::wgmma_takes(shape)) {
-    return cuda::wgmma_backward_scratch(shape) * static_cast<int64_t>(sizeof(float));
+    return cuda::wgmma_backward_scratch_elements(shape) * static_cast<int64_t>(sizeof(float));
   }
   return kind == AttentionKind::kUnfused ? 2 * square_bytes(shape) : 0;
 }

@@ -29,8 +29,8 @@ void attention_forward(CudaStream& stream, AttentionKind kind,
 void attention_backward(CudaStream& stream, AttentionKind kind,
                         const AttentionBackward<CudaDevice>& args);
 
-/// Bytes of a stream's scratch memory that an implementation takes at most, on any GPU.
-int64_t attention_forward_scratch(AttentionKind kind, const AttentionShape& shape);
-int64_t attention_backward_scratch(AttentionKind kind, const AttentionShape& shape);
+/// What of a stream's scratch memory an implementation takes at most, on any GPU.
+int64_t attention_forward_scratch_bytes(AttentionKind kind, const AttentionShape& shape);
+int64_t attention_backward_scratch_bytes(AttentionKind kind, const AttentionShape& shape);
 
 }  // namespace lockstep

@@ -56,18 +56,18 @@ bool wgmma_serves(const CudaStream& stream, const AttentionBackward<CudaDevice>&
                        args.out.data(), args.qkv.data());
 }
 
-int64_t wgmma_forward_scratch(const AttentionShape& shape) {
+int64_t wgmma_forward_scratch_elements(const AttentionShape& shape) {
   return head_elements(shape);
 }
 
-int64_t wgmma_backward_scratch(const AttentionShape& shape) {
+int64_t wgmma_backward_scratch_elements(const AttentionShape& shape) {
   return kTransposedMatrices * head_elements(shape);
 }
 
 void wgmma_forward(CudaStream& stream, const AttentionForward<CudaDevice>& args) {
   const AttentionShape& shape = args.shape;
   const Heads heads = heads_of(shape, args.out.data(), args.qkv.data());
-  float* const transposed = stream.scratch<float>(wgmma_forward_scratch(shape)).data();
+  float* const transposed = stream.scratch<float>(wgmma_forward_scratch_elements(shape)).data();
   transpose_heads(stream, {.heads = heads,
                            .to = transposed,
                            .from = {{args.qkv.data() + 2 * heads.channels(), true}},
@@ -85,7 +85,7 @@ void wgmma_forward(CudaStream& stream, const AttentionForward<CudaDevice>& args)
 void wgmma_backward(CudaStream& stream, const AttentionBackward<CudaDevice>& args) {
   const AttentionShape& shape = args.shape;
   const Heads heads = heads_of(shape, args.dqkv.data(), args.dout.data(), args.qkv.data());
-  float* const transposed = stream.scratch<float>(wgmma_backward_scratch(shape)).data();
+  float* const transposed = stream.scratch<float>(wgmma_backward_scratch_elements(shape)).data();
   transpose_heads(stream, {.heads = heads,
                            .to = transposed,
                            .from = {{args.qkv.data(), true},

@@ -19,9 +19,9 @@ bool wgmma_takes(const AttentionShape& shape);
 bool wgmma_serves(const CudaStream& stream, const AttentionForward<CudaDevice>& args);
 bool wgmma_serves(const CudaStream& stream, const AttentionBackward<CudaDevice>& args);
 
-/// Elements of scratch memory that they take.
-int64_t wgmma_forward_scratch(const AttentionShape& shape);
-int64_t wgmma_backward_scratch(const AttentionShape& shape);
+/// What they take of scratch memory.
+int64_t wgmma_forward_scratch_elements(const AttentionShape& shape);
+int64_t wgmma_backward_scratch_elements(const AttentionShape& shape);
 
 void wgmma_forward(CudaStream& stream, const AttentionForward<CudaDevice>& args);
 void wgmma_backward(CudaStream& stream, const AttentionBackward<CudaDevice>& args);
