@@ -17,7 +17,7 @@ struct HeadRows {
 struct TransposedHeads {
   Heads heads;  ///< of 64 elements; T is a multiple of 64
   float* to;  ///< (count, heads, 64, T), tokens of each eight in the order of layout/token_order.h
-  HeadRows from[3];
+  HeadRows from[3] = {};
   int count;
   const float* out = nullptr;  ///< (B, T, C), or null
   float* delta = nullptr;      ///< (heads, T): row sums of `out` times the last matrix

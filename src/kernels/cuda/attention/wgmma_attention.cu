@@ -86,14 +86,16 @@ void wgmma_backward(CudaStream& stream, const AttentionBackward<CudaDevice>& arg
   const AttentionShape& shape = args.shape;
   const Heads heads = heads_of(shape, args.dqkv.data(), args.dout.data(), args.qkv.data());
   float* const transposed = stream.scratch<float>(wgmma_backward_scratch_elements(shape)).data();
-  transpose_heads(stream, {.heads = heads,
-                           .to = transposed,
-                           .from = {{args.qkv.data(), true},
-                                    {args.qkv.data() + heads.channels(), true},
-                                    {args.dout.data(), false}},
-                           .count = kTransposedMatrices,
-                           .out = args.out.data(),
-                           .delta = args.delta.data()});
+  TransposedHeads copies = {.heads = heads,
+                            .to = transposed,
+                            .count = kTransposedMatrices,
+                            .out = args.out.data(),
+                            .delta = args.delta.data()};
+  copies.from[kTransposedQ] = {args.qkv.data(), true};
+  copies.from[kTransposedK] = {args.qkv.data() + heads.channels(), true};
+  copies.from[kTransposedDout] = {args.dout.data(), false};
+  static_assert(kTransposedDout == kTransposedMatrices - 1, "delta is of the last matrix");
+  transpose_heads(stream, copies);
   const int64_t tokens = shape.batch * shape.time;
   launch_wgmma(stream, &wgmma_backward_kernel,
                {.qkv = map_of(args.qkv.data(), tokens, heads.packed_stride()),
