@@ -2,7 +2,7 @@
 
 // The products of attention on one warp's tile, on tensor cores (attention_products.cuh).
 
-#include "kernels/cuda/attention/heads.cuh"
+#include "kernels/cuda/attention/mma_operands.cuh"
 #include "kernels/cuda/ptx/mma.cuh"
 #include "kernels/cuda/warp_reduce.cuh"
 #include "kernels/layout/attention_tile.h"
@@ -19,7 +19,7 @@ namespace lockstep::cuda {
 ///         fragment has k = t and t + 4: the right operand is read at rows 2 t and 2 t + 1. Its
 ///         columns are n, whose order is free too: lane g takes elements 4 g … 4 g + 3 of 32, one
 ///         16-byte load for four fragments.
-/// kHoldLeft: Left's fragments stay in registers, else they are read again for each tile.
+/// kHoldLeft: of MmaLeft.
 template <int kHeadDim_, int kFragments, int kTileColumns_, bool kHoldLeft>
 struct MmaProducts {
   using Key = layout::MmaTileKey;
@@ -34,11 +34,9 @@ struct MmaProducts {
   using Scores = float[kRows][kColumns];
   using Sums = float[kRows][kHeadDim / 4];
 
-  static __device__ int lane_g() { return static_cast<int>(threadIdx.x) % 32 / 4; }
-  static __device__ int lane_t() { return static_cast<int>(threadIdx.x) % 4; }
-  static __device__ int row(int i) { return 8 * i + lane_g(); }
-  static __device__ int column(int j) { return j / 2 * 8 + 2 * lane_t() + j % 2; }
-  static __device__ bool first_of_row() { return lane_t() == 0; }
+  static __device__ int row(int i) { return 8 * i + mma_lane_g(); }
+  static __device__ int column(int j) { return j / 2 * 8 + 2 * mma_lane_t() + j % 2; }
+  static __device__ bool first_of_row() { return mma_lane_t() == 0; }
 
   template <class Operation>
   static __device__ float reduce_row(float value, Operation operation) {
@@ -46,51 +44,7 @@ struct MmaProducts {
     return operation(value, __shfl_xor_sync(kAllLanes, value, 2));
   }
 
-  /// Two steps of k of each of the warp's fragments of A.
-  struct StepPair {
-    uint32_t a[kFragments][2][4];
-
-    __device__ void load(const float* rows, int pair) {
-#pragma unroll
-      for (int m = 0; m < kFragments; ++m) {
-        const uint4 upper = load4(rows + row_share(pair) + row_offset(2 * m, pair));
-        const uint4 lower = load4(rows + row_share(pair) + row_offset(2 * m + 1, pair));
-        const uint32_t values[2][4] = {{upper.x, lower.x, upper.y, lower.y},
-                                       {upper.z, lower.z, upper.w, lower.w}};
-#pragma unroll
-        for (int step = 0; step < 2; ++step) {
-#pragma unroll
-          for (int r = 0; r < 4; ++r) {
-            a[m][step][r] = round_to_tf32(values[step][r]);
-          }
-        }
-      }
-    }
-  };
-
-  struct Left {
-    static constexpr int kPairs = kHeadDim / 16;
-    StepPair held[kHoldLeft ? kPairs : 1];
-    const float* rows;
-
-    __device__ explicit Left(const float* tile_rows) : rows(tile_rows) {
-      if constexpr (kHoldLeft) {
-#pragma unroll
-        for (int pair = 0; pair < kPairs; ++pair) {
-          held[pair].load(rows, pair);
-        }
-      }
-    }
-    __device__ StepPair steps(int pair) const {
-      if constexpr (kHoldLeft) {
-        return held[pair];
-      } else {
-        StepPair read;
-        read.load(rows, pair);
-        return read;
-      }
-    }
-  };
+  using Left = MmaLeft<kHeadDim, kFragments, kHoldLeft>;
 
   static __device__ void scores(Scores& s, const Left& left, const float* right) {
 #pragma unroll
@@ -102,10 +56,11 @@ struct MmaProducts {
     }
 #pragma unroll
     for (int pair = 0; pair < kHeadDim / 16; ++pair) {
-      const StepPair steps = left.steps(pair);
+      const typename Left::StepPair steps = left.steps(pair);
 #pragma unroll
       for (int n = 0; n < kTileColumns / 8; ++n) {
-        const uint4 b = rounded(load4(right + row_share(pair) + row_offset(n, pair)));
+        const uint4 b =
+            Tile::rounded(Tile::load4(right + Tile::row_share(pair) + Tile::row_offset(n, pair)));
 #pragma unroll
         for (int m = 0; m < kFragments; ++m) {
           multiply(s[2 * m][2 * n], s[2 * m][2 * n + 1], s[2 * m + 1][2 * n],
@@ -135,8 +90,8 @@ struct MmaProducts {
 #pragma unroll
       for (int group = 0; group < kHeadDim / 32; ++group) {
         const int offset = 8 * k * kHeadDim + 32 * group;
-        const uint4 even = rounded(load4(right + column_share(0) + offset));
-        const uint4 odd = rounded(load4(right + column_share(1) + offset));
+        const uint4 even = Tile::rounded(Tile::load4(right + Tile::column_share(0) + offset));
+        const uint4 odd = Tile::rounded(Tile::load4(right + Tile::column_share(1) + offset));
         const uint32_t b[4][2] = {
             {even.x, odd.x}, {even.y, odd.y}, {even.z, odd.z}, {even.w, odd.w}};
 #pragma unroll
@@ -164,33 +119,14 @@ struct MmaProducts {
 #pragma unroll
     for (int c = 0; c < kHeadDim / 16; ++c) {
       visit(
-          32 * (c / 2) + 8 * lane_t() + 4 * (c % 2),
+          32 * (c / 2) + 8 * mma_lane_t() + 4 * (c % 2),
           make_float4(sums[i][4 * c], sums[i][4 * c + 1], sums[i][4 * c + 2], sums[i][4 * c + 3]));
     }
   }
 
  private:
-  // A lane's places in a tile are constants away from four: the key repeats every eight rows, and
-  // of the chunks' numbers it permutes the last three bits, of which `pair` is the third.
+  using Tile = MmaTile<kHeadDim>;
 
-  /// Chunk 4 pair + t of row 8 n + g, in floats: this and row_offset.
-  static __device__ int row_share(int pair) {
-    return layout::row_chunk<Key, kHeadDim>(lane_g(), lane_t() + pair % 2 * 4);
-  }
-  static constexpr __device__ int row_offset(int n, int pair) {
-    return 8 * n * kHeadDim + pair / 2 * 32;
-  }
-  /// Chunk g of row 2 t + odd.
-  static __device__ int column_share(int odd) {
-    return layout::row_chunk<Key, kHeadDim>(2 * lane_t() + odd, lane_g());
-  }
-  static __device__ uint4 load4(const float* from) {
-    return *reinterpret_cast<const uint4*>(from);
-  }
-  static __device__ uint4 rounded(uint4 values) {
-    return make_uint4(round_to_tf32(values.x), round_to_tf32(values.y), round_to_tf32(values.z),
-                      round_to_tf32(values.w));
-  }
   static __device__ void multiply(float& d0, float& d1, float& d2, float& d3,
                                   const uint32_t (&a)[4], uint32_t b0, uint32_t b1) {
     float d[4] = {d0, d1, d2, d3};

@@ -2,7 +2,6 @@
 
 // The products of attention on one warp's tile, in FFMA (attention_products.cuh).
 
-#include "kernels/cuda/attention/heads.cuh"
 #include "kernels/cuda/warp_reduce.cuh"
 #include "kernels/layout/attention_tile.h"
 
