@@ -86,13 +86,16 @@ void set_zero(CpuStream& /*stream*/, CpuView<T> view) {
   std::fill_n(view.data(), view.size(), T{});
 }
 
-/// Copies inside the device, in stream order.
+/// Copies inside the device, in stream order: as much as `to` holds. Throws InternalError when
+/// `from` is smaller. They must not overlap.
 template <class T>
 void copy(CpuStream& /*stream*/, CpuView<T> to, CpuView<const T> from) {
+  internal::check_copy(to.size(), from.size());
   std::copy_n(from.data(), to.size(), to.data());
 }
 
-/// Copies between host memory and a device, in stream order. On the CPU both are plain copies.
+/// Copies between host memory and a device, in stream order: as much as the view holds, and the
+/// caller sees to it that there is as much at the pointer. On the CPU both are plain copies.
 template <class T>
 void copy_from_host(CpuStream& /*stream*/, CpuView<T> to, const T* from) {
   std::copy_n(from, to.size(), to.data());

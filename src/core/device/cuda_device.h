@@ -153,6 +153,8 @@ using CudaView = View<CudaDevice, T>;
 template <class T>
 using CudaBuffer = Buffer<CudaDevice, T>;
 
+/// Copies of memory that no view is of, in stream order. Of the host's memory copy_from_host and
+/// copy_to_host below say what is asked.
 void copy_bytes_from_host(CudaStream& stream, void* to, const void* from, int64_t bytes);
 void copy_bytes_to_host(CudaStream& stream, void* to, const void* from, int64_t bytes);
 void copy_bytes(CudaStream& stream, void* to, const void* from, int64_t bytes);
@@ -164,15 +166,18 @@ void set_zero(CudaStream& stream, CudaView<T> view) {
   set_zero_bytes(stream, view.data(), view.size() * static_cast<int64_t>(sizeof(T)));
 }
 
-/// Copies inside the device, in stream order.
+/// Copies inside the device, in stream order: as much as `to` holds. Throws InternalError when
+/// `from` is smaller. They must not overlap.
 template <class T>
 void copy(CudaStream& stream, CudaView<T> to, CudaView<const T> from) {
+  internal::check_copy(to.size(), from.size());
   copy_bytes(stream, to.data(), from.data(), to.size() * static_cast<int64_t>(sizeof(T)));
 }
 
-/// Copies in stream order. Memory of CudaHost must stay as it is until the stream has passed the
-/// copy; from other memory the driver has taken what it needs when the call returns, and in the
-/// other direction the call waits.
+/// Copies in stream order: as much as the view holds, and the caller sees to it that there is as
+/// much at the pointer. Memory of CudaHost must stay as it is until the stream has passed the copy;
+/// from other memory the driver has taken what it needs when the call returns, and in the other
+/// direction the call waits.
 template <class T>
 void copy_from_host(CudaStream& stream, CudaView<T> to, const T* from) {
   copy_bytes_from_host(stream, to.data(), from, to.size() * static_cast<int64_t>(sizeof(T)));

@@ -9,4 +9,8 @@ void check_subview(Range range, int64_t size) {
                  "[{}, {}) of {} elements", range.begin, range.end, size);
 }
 
+void check_copy(int64_t to, int64_t from) {
+  LOCKSTEP_CHECK(from >= to, "a copy of {} elements from a view of {}", to, from);
+}
+
 }  // namespace lockstep::internal

@@ -12,6 +12,8 @@ namespace internal {
 /// Throws InternalError unless `range` lies in [0, size). Not inline: nvcc 13 cannot check fmt's
 /// format strings.
 void check_subview(Range range, int64_t size);
+/// Throws InternalError when a copy of `to` elements has only `from` to read.
+void check_copy(int64_t to, int64_t from);
 
 }  // namespace internal
 
