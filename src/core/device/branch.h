@@ -14,7 +14,8 @@ class Branch {
   /// what follows there until join.
   Stream& fork(Stream& stream) { return stream; }
 
-  /// What the queue has been given so far. The last kPoints of them can be joined.
+  /// What the queue has been given so far. The last kPoints of them can be joined. The first point
+  /// or join comes after a fork.
   struct Point {};
   static constexpr int kPoints = 8;
   Point point() { return {}; }

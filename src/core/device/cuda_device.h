@@ -32,7 +32,8 @@ void use_cuda_device(int device);
 enum class StreamPriority : uint8_t { kNormal, kHigh };
 
 /// An ordered queue of work on the GPU that was current when it was made, and what ops on it share.
-/// Move-only; the destructor waits for nothing.
+/// Move-only. The destructor does not wait for what is enqueued, but where it frees scratch memory
+/// the driver may wait for the whole GPU.
 class CudaStream {
  public:
   explicit CudaStream(Precision precision = Precision::kFp32,

@@ -3,8 +3,6 @@
 #include <cstdint>
 #include <string>
 
-// What plans of work on a GPU are made from, without the GPU.
-
 namespace lockstep {
 
 /// Facts of a GPU: plain data, so that a plan can be tested without the GPU.
