@@ -239,7 +239,7 @@ struct ControlPlane::Impl {
       message.set_finished(true);
       send_all(message);
       set_finished();
-    } else if (!finish_deadline) {
+    } else if (!finish_deadline && !unfinished.contains(0)) {  // rank 0 alone works on at the end
       finish_deadline.emplace(options.finish_timeout);
     }
   }

@@ -17,8 +17,10 @@ struct ControlOptions {
   std::chrono::milliseconds heartbeat_interval{500};
   std::chrono::milliseconds peer_timeout{10000};  ///< silence after which a rank counts as stopped
   std::chrono::milliseconds connect_timeout{60000};  ///< for the group to come together
-  std::chrono::milliseconds finish_timeout{120000};  ///< for a rank that lives but does not finish
-  std::string bind_address{};                        ///< as ConnectOptions::bind_address
+  /// For ranks that live but do not finish, from when rank 0 has: until then it saves and samples
+  /// for all of them, for as long as that takes.
+  std::chrono::milliseconds finish_timeout{120000};
+  std::string bind_address{};  ///< as ConnectOptions::bind_address
 };
 
 /// The small side channel of a run: one authenticated connection of every rank to rank 0 on a

@@ -36,7 +36,7 @@ RunCause rank_left(const PeerInfo& rank, const RankStatus& status) {
 RunCause rank_late(const PeerInfo& rank, const RankStatus& status,
                    std::chrono::milliseconds limit) {
   return {ExitCode::kTimeout, -1,
-          fmt::format("{} did not come to the end of the run within {:g} s of the others; it is in "
+          fmt::format("{} did not come to the end of the run within {:g} s of rank 0; it is in "
                       "{}",
                       rank_name(rank), seconds(limit), describe(status))};
 }

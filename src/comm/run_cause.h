@@ -33,7 +33,7 @@ RunCause rank_stopped(const PeerInfo& rank, const RankStatus& status,
                       std::chrono::milliseconds limit);
 /// It ended in order, but before the others.
 RunCause rank_left(const PeerInfo& rank, const RankStatus& status);
-/// It lives, but did not come to the end of the run within `limit` after the first other rank.
+/// It lives, but did not come to the end of the run within `limit` after rank 0.
 RunCause rank_late(const PeerInfo& rank, const RankStatus& status, std::chrono::milliseconds limit);
 /// It reports an error of its own.
 RunCause rank_failed(const PeerInfo& rank, const RankStatus& status, const Error& error);

@@ -161,7 +161,7 @@ void for_each_machine_option(Sink& sink, Config& c) {
       .at_least(0)
       .at_most(kMostSeconds);
   sink.add("--collective-timeout", &c.collective_timeout,
-           "Seconds that a collective waits for a rank that lives")
+           "Seconds that a sum waits for a rank that lives; more than a checkpoint takes to write")
       .at_least(1)
       .at_most(kMostSeconds);
   sink.add("--bind-address", &c.bind_address,

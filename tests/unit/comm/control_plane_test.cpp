@@ -113,6 +113,19 @@ TEST(ControlPlane, NamesTheRankThatLivesButDoesNotFinish) {
   }
 }
 
+TEST(ControlPlane, Rank0MayWorkOnAtTheEndForAsLongAsItLikes) {
+  const ControlOptions options{.heartbeat_interval = milliseconds(20),
+                               .finish_timeout = milliseconds(200)};
+  const auto left = run_group(3, options, [](int rank, ControlPlane& control) {
+    if (rank == 0) {
+      control.set_phase(Phase::kSave);
+      std::this_thread::sleep_for(milliseconds(600));
+      control.throw_if_aborted();
+    }
+  });
+  EXPECT_EQ(left, std::vector<std::string>(3));
+}
+
 TEST(ControlPlane, WaitsHalfASecondForTheCauseOfABrokenConnection) {
   const auto left = run_group(2, {}, [](int rank, ControlPlane& control) {
     if (rank == 1) {
