@@ -239,8 +239,8 @@ struct ControlPlane::Impl {
       message.set_finished(true);
       send_all(message);
       set_finished();
-    } else if (!finish_deadline && !unfinished.contains(0)) {  // rank 0 alone works on at the end
-      finish_deadline.emplace(options.finish_timeout);
+    } else if (from == 0) {  // which alone may work on at the end
+      awaiting_last = true;
     }
   }
 
@@ -310,7 +310,8 @@ struct ControlPlane::Impl {
         return;
       }
     }
-    if (finish_deadline && finish_deadline->passed()) {
+    if (awaiting_last &&
+        (awaited_last += ran) >= options.finish_timeout + options.heartbeat_interval) {
       const int late = *unfinished.begin();
       conclude(rank_late(peers[static_cast<size_t>(late)],
                          late == 0 ? mine : linked.at(late).status(), options.finish_timeout));
@@ -336,8 +337,9 @@ struct ControlPlane::Impl {
   asio::steady_timer close_timer{io};
   std::map<int, Peer> linked;  // rank 0: to all others; others: to rank 0
   RunningTime running{options.heartbeat_interval, Clock::now()};
-  std::set<int> unfinished;  // rank 0 only
-  std::optional<Deadline> finish_deadline;
+  std::set<int> unfinished;        // rank 0 only
+  bool awaiting_last = false;      // rank 0 has finished, others have not
+  Clock::duration awaited_last{};  // since then, as a silence is counted
   bool closing = false;
   std::thread thread;
 };

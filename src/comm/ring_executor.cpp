@@ -6,6 +6,8 @@
 #include <array>
 #include <utility>
 
+#include "comm/running_time.h"
+#include "core/base/clock.h"
 #include "core/base/pause_core.h"
 
 namespace lockstep {
@@ -13,6 +15,8 @@ namespace {
 
 // A sleeping wait looks at the abort and at the deadline this often.
 constexpr std::chrono::microseconds kSleep{5000};
+// A look that comes later after the last one than twice this was kept from coming.
+constexpr std::chrono::milliseconds kLongestLook{250};
 // A wait on shared memory while a socket still has to send looks at the socket this often.
 constexpr std::chrono::microseconds kSleepWhileSending{100};
 // sched_yield calls between spinning and sleeping: on a busy machine the peer gets this core.
@@ -71,8 +75,9 @@ void RingExecutor::wait(Stage stage, Attempt attempt) {
     if (attempt()) {
       return;
     }
-    const Deadline deadline = this->deadline(stage);
     const Clock::time_point start = Clock::now();
+    RunningTime running(kLongestLook, start);
+    Clock::duration waited{};
     int yields = 0;
     while (true) {
       send_->flush();  // a full socket moves on only when it is asked to
@@ -87,8 +92,8 @@ void RingExecutor::wait(Stage stage, Attempt attempt) {
       } else if (yields < kYields) {
         ++yields;
         ::sched_yield();
-      } else if (deadline.passed()) {
-        throw_late(stage, deadline);
+      } else if (waited += running.tick(Clock::now()); waited >= limit(stage)) {
+        throw_late(stage);
       } else {
         idle(stage);
       }
@@ -116,9 +121,8 @@ std::string_view RingExecutor::name(Stage stage) {
 
 // A peer that has begun a collective waits itself for one that has not: that rank's neighbour is to
 // name it first.
-Deadline RingExecutor::deadline(Stage stage) const {
-  return Deadline(stage == Stage::kStart ? options_.timeout
-                                         : options_.timeout + options_.timeout / 4);
+std::chrono::milliseconds RingExecutor::limit(Stage stage) const {
+  return stage == Stage::kStart ? options_.timeout : options_.timeout + options_.timeout / 4;
 }
 
 void RingExecutor::idle(Stage stage) {
@@ -134,10 +138,11 @@ void RingExecutor::idle(Stage stage) {
   }
 }
 
-void RingExecutor::throw_late(Stage stage, const Deadline& deadline) const {
+void RingExecutor::throw_late(Stage stage) const {
   throw TimeoutError(
       "rank {} waited {:.1f} s for rank {} in the all-reduce of bucket {} ({} of collective {})",
-      options_.rank, deadline.limit_seconds(), peer(stage), bucket_, name(stage), sequence_);
+      options_.rank, std::chrono::duration<double>(limit(stage)).count(), peer(stage), bucket_,
+      name(stage), sequence_);
 }
 
 // A broken connection is a consequence: the cause, if another rank knows it, comes first.

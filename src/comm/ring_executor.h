@@ -8,7 +8,6 @@
 
 #include "comm/ring_schedule.h"
 #include "comm/transport.h"
-#include "core/base/clock.h"
 #include "core/base/error.h"
 #include "core/base/range.h"
 
@@ -35,7 +34,7 @@ class AbortSource {
 struct RingOptions {
   int rank = 0;
   int world_size = 1;
-  std::chrono::milliseconds timeout{120000};  ///< of a wait without progress
+  std::chrono::milliseconds timeout{120000};  ///< of a wait without progress, in running time
   RingPace pace{};
 };
 
@@ -70,8 +69,8 @@ class RingExecutor {
   void wait(Stage stage, Attempt attempt);
   void idle(Stage stage);
   int peer(Stage stage) const { return sends(stage) ? successor_ : predecessor_; }
-  Deadline deadline(Stage stage) const;
-  [[noreturn]] void throw_late(Stage stage, const Deadline& deadline) const;
+  std::chrono::milliseconds limit(Stage stage) const;
+  [[noreturn]] void throw_late(Stage stage) const;
   [[noreturn]] void throw_lost(Stage stage, const PeerLostError& error) const;
 
   RingOptions options_;

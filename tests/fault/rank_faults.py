@@ -105,6 +105,44 @@ def stopped_for(seconds, victim, limits):
         expect(group.lines(range(group.ranks)) == [], f"complained: {group.lines(range(group.ranks))}")
 
 
+def everyone_paused(group, seconds):
+    """All ranks stop, as with their host or container, and go on; rank 1 long before the others."""
+    for rank in range(group.ranks):
+        group.kill(rank, signal.SIGSTOP)
+    time.sleep(seconds)  # the fault itself
+    for rank in sorted(range(group.ranks), key=lambda rank: rank != 1):
+        group.kill(rank, signal.SIGCONT)
+        time.sleep(0.2 if rank == 1 else 0)
+
+
+def paused_in_sum(transport):
+    """Rank 1 waits in a sum when all stop for longer than a sum may wait."""
+    limits = ["--collective-timeout-ms", str(int(2000 * SCALE))]
+    with Group(3, command(8, "all-reduce", 6, "--sum", transport, *limits)) as group:
+        group.wait_files("ready")
+        group.kill(0, signal.SIGSTOP)
+        time.sleep(0.3)  # for rank 1 to come to where it waits
+        everyone_paused(group, 3.5 * SCALE)
+        time.sleep(1.0)  # for a complaint to come
+        expect(group.lines(range(3)) == [], f"complained: {group.lines(range(3))}")
+        expect(all(alive(pid) for pid in group.pids), "a rank left")
+
+
+def paused_at_the_end():
+    """Rank 2 has still to finish when all stop for longer than that may take."""
+    limits = ["--collective-timeout-ms", str(int(1500 * SCALE)), "--late-rank", "2"]
+    with Group(3, command(8, "save", -1, *short_limits(), *limits)) as group:
+        group.wait_files("ready")
+        group.signal_file("go")
+        time.sleep(0.3)  # for the others to finish
+        everyone_paused(group, 2.5 * SCALE)
+        time.sleep(0.3)
+        group.signal_file("late")
+        ends = group.exits(range(3), 10)
+        expect(all(code == 0 for code, _ in ends.values()), f"left with {ends}")
+        expect(group.lines(range(3)) == [], f"complained: {group.lines(range(3))}")
+
+
 def failing(kind, code, line, victim=1, survivors=None):
     with Group(3, command(9, "save", -1, "--fail", kind, "--fail-rank", str(victim))) as group:
         group.wait_files("ready")
@@ -192,6 +230,9 @@ CASES = {
     "stop_last_rank": lambda: stopped(3, 2),
     "stop_one_of_two": lambda: stopped(2, 1),
     "stop_three_seconds": lambda: stopped_for(3, 0, []),
+    "stop_all_at_the_end": paused_at_the_end,
+    **{f"stop_all_in_sum_over_{transport}": lambda transport=transport: paused_in_sum(transport)
+       for transport in TRANSPORTS},
     "fail_by_early_exit": lambda: failing("exit", PEER_LOST, RANK_1 + "died in step 9, save; ", survivors=[0, 2]),
     "fail_by_abort": lambda: failing("abort", PEER_LOST, RANK_1 + "died in step 9, save; ", survivors=[0, 2]),
     "fail_by_leaving": leaving,

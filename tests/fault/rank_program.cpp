@@ -1,6 +1,7 @@
 // One rank of a group under the control plane, driven by tests/fault/rank_faults.py: it goes to a
 // given step, phase and bucket, says so in a file, waits there for the file `go`, and then finishes
-// or fails as told; or it sums with the others without end. A rank that leaves with an error by
+// or fails as told; or it sums with the others without end. One rank may be told to finish only
+// when it finds the file `late`. A rank that leaves with an error by
 // itself, not ended by its control thread, writes the file `left.R`.
 #include <chrono>
 #include <cstdlib>
@@ -30,6 +31,8 @@ struct Orders {
   std::string sum = "no";
   int64_t heartbeat_ms = 500;
   int64_t peer_timeout_ms = 10000;
+  int64_t collective_timeout_ms = 120000;
+  int64_t late_rank = -1;
 };
 
 bool read_orders(int argc, char** argv, Orders* orders) {
@@ -46,6 +49,9 @@ bool read_orders(int argc, char** argv, Orders* orders) {
   cli.flag("--deaf", &orders->deaf, "The main thread never looks at the control plane");
   cli.option("--heartbeat-ms", &orders->heartbeat_ms, "Heartbeat interval");
   cli.option("--peer-timeout-ms", &orders->peer_timeout_ms, "Silence that counts as stopped");
+  cli.option("--collective-timeout-ms", &orders->collective_timeout_ms,
+             "Limit of a sum's waits, and of the wait for the last rank to finish");
+  cli.option("--late-rank", &orders->late_rank, "Who finishes when it finds the file `late`");
   return cli.parse(argc, argv);
 }
 
@@ -91,6 +97,7 @@ void fail(const Orders& orders) {
   CommunicatorOptions options;
   options.transport = orders.sum == "shm" ? TransportChoice::kShm : TransportChoice::kSocket;
   options.window_elements = kElements;
+  options.collective_timeout = std::chrono::milliseconds(orders.collective_timeout_ms);
   Communicator<CpuDevice> communicator(bootstrap, peers, control, options);
   CpuStream stream;
   const auto sum = [&] {
@@ -109,7 +116,8 @@ void run_rank(const Orders& orders, MpiBootstrap& bootstrap) {
   const PeerTable peers = gather_peer_table(bootstrap);
   ControlPlane control(bootstrap, peers,
                        {.heartbeat_interval = std::chrono::milliseconds(orders.heartbeat_ms),
-                        .peer_timeout = std::chrono::milliseconds(orders.peer_timeout_ms)});
+                        .peer_timeout = std::chrono::milliseconds(orders.peer_timeout_ms),
+                        .finish_timeout = std::chrono::milliseconds(orders.collective_timeout_ms)});
   const std::filesystem::path directory = orders.directory;
   const bool fails = orders.fail != "no" && bootstrap.rank() == orders.fail_rank;
   if (fails && orders.fail == "leave") {
@@ -126,6 +134,9 @@ void run_rank(const Orders& orders, MpiBootstrap& bootstrap) {
     wait_for_file(directory / "go", control, orders.deaf);
     if (fails) {
       fail(orders);
+    }
+    if (bootstrap.rank() == orders.late_rank) {
+      wait_for_file(directory / "late", control, orders.deaf);
     }
     if (orders.fail != "no") {
       wait_for_file(directory / "never", control, orders.deaf);
