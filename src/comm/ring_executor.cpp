@@ -33,6 +33,16 @@ RingExecutor::RingExecutor(const RingOptions& options, std::unique_ptr<SendEdge>
       recv_(std::move(recv)),
       abort_(abort) {}
 
+/// Calls an edge. When its connection breaks, the neighbour of the stage is the one that is lost.
+template <class Call>
+auto RingExecutor::naming_peer(Stage stage, Call call) {
+  try {
+    return call();
+  } catch (const PeerLostError& error) {
+    throw_lost(stage, error);
+  }
+}
+
 void RingExecutor::run(Range range, int bucket) {
   bucket_ = bucket;
   const CollectiveHeader mine = {++sequence_, range, sizeof(float), bucket};
@@ -59,7 +69,7 @@ void RingExecutor::run(Range range, int bucket) {
   if (!agreed) {
     agree(mine);
   }
-  recv_->end();
+  naming_peer(Stage::kAnswer, [&] { recv_->end(); });
   // The successor must not depend on this rank's next wait for the rest.
   wait(Stage::kSend, [&] { return send_->flush(); });
 }
@@ -70,36 +80,33 @@ void RingExecutor::drain() {
 
 template <class Attempt>
 void RingExecutor::wait(Stage stage, Attempt attempt) {
-  try {
-    send_->flush();  // what was published since the last wait goes out in one piece
-    if (attempt()) {
-      return;
+  const auto succeeds = [&] {
+    // What was published since the last wait goes out in one piece; a full socket moves on only
+    // when it is asked to.
+    naming_peer(Stage::kSend, [&] { return send_->flush(); });
+    return naming_peer(stage, attempt);
+  };
+  if (succeeds()) {
+    return;
+  }
+  const Clock::time_point start = Clock::now();
+  RunningTime running(kLongestLook, start);
+  Clock::duration waited{};
+  int yields = 0;
+  while (!succeeds()) {
+    if (abort_.aborted()) {
+      abort_.throw_if_aborted();
     }
-    const Clock::time_point start = Clock::now();
-    RunningTime running(kLongestLook, start);
-    Clock::duration waited{};
-    int yields = 0;
-    while (true) {
-      send_->flush();  // a full socket moves on only when it is asked to
-      if (attempt()) {
-        return;
-      }
-      if (abort_.aborted()) {
-        abort_.throw_if_aborted();
-      }
-      if (Clock::now() - start < spin_.load(std::memory_order_relaxed)) {
-        pause_core();
-      } else if (yields < kYields) {
-        ++yields;
-        ::sched_yield();
-      } else if (waited += running.tick(Clock::now()); waited >= limit(stage)) {
-        throw_late(stage);
-      } else {
-        idle(stage);
-      }
+    if (Clock::now() - start < spin_.load(std::memory_order_relaxed)) {
+      pause_core();
+    } else if (yields < kYields) {
+      ++yields;
+      ::sched_yield();
+    } else if (waited += running.tick(Clock::now()); waited >= limit(stage)) {
+      throw_late(stage);
+    } else {
+      idle(stage);
     }
-  } catch (const PeerLostError& error) {
-    throw_lost(stage, error);
   }
 }
 
@@ -111,6 +118,8 @@ std::string_view RingExecutor::name(Stage stage) {
       return "reduce";
     case Stage::kCopy:
       return "copy";
+    case Stage::kAnswer:
+      return "answer";
     case Stage::kSend:
       return "send";
     case Stage::kEnd:

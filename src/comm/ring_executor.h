@@ -59,12 +59,15 @@ class RingExecutor {
   void set_spin(std::chrono::microseconds spin) { spin_ = spin; }
 
  private:
-  /// What a collective waits for: the first three of the predecessor, the others of the successor.
-  enum class Stage : uint8_t { kStart, kReduce, kCopy, kSend, kEnd };
+  /// Parts of a collective: the first four are between this rank and its predecessor, the others
+  /// between it and its successor.
+  enum class Stage : uint8_t { kStart, kReduce, kCopy, kAnswer, kSend, kEnd };
   static std::string_view name(Stage stage);
   static bool sends(Stage stage) { return stage >= Stage::kSend; }
 
   void agree(const CollectiveHeader& mine);
+  template <class Call>
+  auto naming_peer(Stage stage, Call call);
   template <class Attempt>
   void wait(Stage stage, Attempt attempt);
   void idle(Stage stage);

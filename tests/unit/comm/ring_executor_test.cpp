@@ -10,6 +10,8 @@
 #include <chrono>
 #include <cstring>
 #include <latch>
+#include <memory>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -205,6 +207,84 @@ void sum_over_smallest_buffers(int world, SocketPath path) {
     ring.drain();
     expect_integer_sums(world, {0, elements}, window.view());
   });
+}
+
+enum class Broken { kNothing, kFlush, kReduce, kCopy, kEnd, kDrained };
+
+/// Edges over which everything is there at once, until one of them breaks.
+class BrokenSendEdge final : public SendEdge {
+ public:
+  explicit BrokenSendEdge(Broken broken) : broken_(broken) {}
+  void begin(const CollectiveHeader& /*header*/) override {}
+  void publish(Range /*range*/) override {}
+  bool flush() override { return whole_unless(Broken::kFlush); }
+  bool drained() override { return whole_unless(Broken::kDrained); }
+  void sleep(std::chrono::microseconds /*limit*/) override {}
+
+ private:
+  bool whole_unless(Broken here) const {
+    if (broken_ == here) {
+      throw PeerLostError("the connection broke");
+    }
+    return true;
+  }
+  Broken broken_;
+};
+
+class BrokenRecvEdge final : public RecvEdge {
+ public:
+  BrokenRecvEdge(Broken broken, const CollectiveHeader& header)
+      : broken_(broken), header_(header) {}
+  bool try_begin(CollectiveHeader* header) override {
+    *header = header_;
+    return true;
+  }
+  bool try_reduce(Range /*range*/) override { return whole_unless(Broken::kReduce); }
+  bool try_copy(Range /*range*/) override { return whole_unless(Broken::kCopy); }
+  void end() override { whole_unless(Broken::kEnd); }
+  void sleep(std::chrono::microseconds /*limit*/) override {}
+
+ private:
+  bool whole_unless(Broken here) const {
+    if (broken_ == here) {
+      throw PeerLostError("the connection broke");
+    }
+    return true;
+  }
+  Broken broken_;
+  CollectiveHeader header_;
+};
+
+/// What rank 1 of three says, whose predecessor is 0 and whose successor is 2.
+std::string complaint_about(Broken broken) {
+  constexpr Range range{0, 3 * kS};
+  constexpr int bucket = 4;
+  RingOptions options;
+  options.rank = 1;
+  options.world_size = 3;
+  RingExecutor ring(
+      options, std::make_unique<BrokenSendEdge>(broken),
+      std::make_unique<BrokenRecvEdge>(broken, CollectiveHeader{1, range, sizeof(float), bucket}),
+      kNoAbort);
+  try {
+    ring.run(range, bucket);
+    ring.drain();
+  } catch (const PeerLostError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Ring, NamesTheNeighbourToWhichAConnectionBroke) {
+  EXPECT_EQ(complaint_about(Broken::kNothing), "");
+  for (const Broken broken : {Broken::kReduce, Broken::kCopy, Broken::kEnd}) {
+    EXPECT_THAT(complaint_about(broken),
+                HasSubstr("rank 1 lost rank 0 in the all-reduce of bucket 4 ("));
+  }
+  for (const Broken broken : {Broken::kFlush, Broken::kDrained}) {
+    EXPECT_THAT(complaint_about(broken),
+                HasSubstr("rank 1 lost rank 2 in the all-reduce of bucket 4 ("));
+  }
 }
 
 TEST(Ring, DoesNotDeadlockWithTheSmallestSocketBuffers) {
