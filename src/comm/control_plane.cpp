@@ -113,11 +113,18 @@ struct ControlPlane::Impl {
     Connections made = connect_ranks(bootstrap, peers, how);
     made.accepted.merge(made.connected);
     const std::vector<std::string> pages = bootstrap.all_gather(std::to_string(page.fd()));
+    const auto page_of = [&](const PeerInfo& peer) {
+      return StatusPage::of(peer, std::stoi(pages[static_cast<size_t>(peer.rank)]));
+    };
+    const PeerInfo& self = peers[static_cast<size_t>(rank)];
+    if (self.local_rank != 0) {
+      hosts_page = page_of(first_of_host(peers, self.host_id));
+    }
     for (auto& [peer_rank, fd] : made.accepted) {
       Peer& peer = linked[peer_rank];
       peer.info = peers[static_cast<size_t>(peer_rank)];
-      if (peer.info.host_id == peers[static_cast<size_t>(rank)].host_id) {
-        peer.page = StatusPage::of(peer.info, std::stoi(pages[static_cast<size_t>(peer_rank)]));
+      if (peer.info.host_id == self.host_id) {
+        peer.page = page_of(peer.info);
       }
       peer.link = std::make_unique<ControlLink>(
           io, std::move(fd),
@@ -204,7 +211,7 @@ struct ControlPlane::Impl {
     pack(first, rank == 0 ? message.mutable_abort() : message.mutable_report());
     send_all(message);
     end_links();
-    if (rank == first.printer()) {
+    if (may_print(first, peers, rank) && (hosts_page ? *hosts_page : page).claim_message()) {
       log_line(first.message);
     }
     const int code = static_cast<int>(first.code);
@@ -323,6 +330,7 @@ struct ControlPlane::Impl {
   const ControlOptions options;
   milliseconds peer_timeout;  // the control thread's, once it runs
   StatusPage page;
+  std::unique_ptr<const StatusPage> hosts_page;  // of this host's first rank; null: it is `page`
   LauncherWatch launcher;
   std::atomic<bool> aborted{false};
 

@@ -27,8 +27,8 @@ struct ControlOptions {
 /// thread of its own. It carries heartbeats with each rank's status, and the abort. When a rank
 /// dies, stops or reports an error, every other rank learns the first cause (not its consequences)
 /// and leaves with it; a rank whose ControlPlane is not destroyed within one second is ended by the
-/// control thread. The lowest surviving rank prints the one line. When the launcher (mpirun) is
-/// killed, the control thread ends the process. With one rank only this last duty remains.
+/// control thread. One rank prints the one line (may_print). When the launcher (mpirun) is killed,
+/// the control thread ends the process. With one rank only this last duty remains.
 class ControlPlane {
  public:
   /// Connects the group. Collective. Throws TimeoutError listing the ranks that did not come.

@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -92,6 +93,13 @@ void number_within_hosts(PeerTable& table) {
 
 std::string rank_name(const PeerInfo& rank) {
   return fmt::format("rank {} (host {}, pid {})", rank.rank, rank.host, rank.pid);
+}
+
+const PeerInfo& first_of_host(const PeerTable& peers, const std::string& host_id) {
+  const auto first = std::find_if(peers.begin(), peers.end(),
+                                  [&](const PeerInfo& peer) { return peer.host_id == host_id; });
+  LOCKSTEP_CHECK(first != peers.end(), "no rank is on host {}", host_id);
+  return *first;
 }
 
 PeerTable gather_peer_table(Bootstrap& bootstrap) {

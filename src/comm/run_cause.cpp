@@ -1,5 +1,7 @@
 #include "comm/run_cause.h"
 
+#include <algorithm>
+
 #include "wire.pb.h"
 
 namespace lockstep {
@@ -10,6 +12,17 @@ double seconds(std::chrono::milliseconds duration) {
 }
 
 }  // namespace
+
+bool may_print(const RunCause& cause, const PeerTable& peers, int rank) {
+  if (cause.lost_rank != 0) {
+    return rank == 0;
+  }
+  const auto& host_id = peers[0].host_id;
+  const auto elsewhere = std::find_if(
+      peers.begin(), peers.end(), [&](const PeerInfo& peer) { return peer.host_id != host_id; });
+  return rank != 0 && peers[static_cast<size_t>(rank)].host_id ==
+                          (elsewhere == peers.end() ? host_id : elsewhere->host_id);
+}
 
 RunCause rank_died(const PeerInfo& rank, const RankStatus& status) {
   return {ExitCode::kPeerLost, rank.rank,

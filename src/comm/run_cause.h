@@ -19,10 +19,11 @@ struct RunCause {
   ExitCode code = ExitCode::kInternal;
   int lost_rank = -1;  ///< rank that can no longer speak for itself; -1: none
   std::string message;
-
-  /// The lowest rank that is still there to print the message.
-  int printer() const { return lost_rank == 0 ? 1 : 0; }
 };
+
+/// Whether `rank` prints the message if none of its host has yet: rank 0, unless that is lost; then
+/// every rank of one host, another than rank 0's if there is one, because hosts fail as a whole.
+bool may_print(const RunCause& cause, const PeerTable& peers, int rank);
 
 // The causes, with who, where and what to do. `status` is the last that is known of the rank.
 

@@ -17,6 +17,7 @@ struct StatusPage::Words {
   std::atomic<int64_t> step{-1};
   std::atomic<uint32_t> phase{0};
   std::atomic<int32_t> bucket{-1};
+  std::atomic<uint32_t> claimed{0};
   static_assert(std::atomic<int64_t>::is_always_lock_free &&
                     std::atomic<uint32_t>::is_always_lock_free,
                 "two processes share the words");
@@ -67,6 +68,10 @@ RankStatus StatusPage::read() const noexcept {
   return {words_->step.load(std::memory_order_relaxed),
           static_cast<Phase>(words_->phase.load(std::memory_order_relaxed)),
           words_->bucket.load(std::memory_order_relaxed)};
+}
+
+bool StatusPage::claim_message() const noexcept {
+  return words_->claimed.exchange(1) == 0;
 }
 
 std::unique_ptr<const StatusPage> StatusPage::of(const PeerInfo& peer, int fd) {

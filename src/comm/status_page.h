@@ -20,6 +20,9 @@ class StatusPage {
   void set_bucket(int bucket) noexcept;
   RankStatus read() const noexcept;
 
+  /// True for the first who calls this of one page, in whatever process: that one prints.
+  bool claim_message() const noexcept;
+
   /// The descriptor to open in /proc/<pid>/fd.
   int fd() const noexcept { return fd_.get(); }
 

@@ -30,8 +30,8 @@ def short_limits():
 
 
 def check_end(group, start, survivors, code, limit, printer, line, deaf=False):
-    """All `survivors` leave with `code` within `limit` of `start`; only `printer` says a word: `line`. Deaf ones are
-    ended by their control threads, others leave by themselves."""
+    """All `survivors` leave with `code` within `limit` of `start`; only `printer` says a word: `line`. Where that is None
+    one of them does. Deaf ones are ended by their control threads, others leave by themselves."""
     ends = group.exits(survivors, limit + 5)
     for rank, (got, when) in ends.items():
         expect(got == code, f"rank {rank} left with {got}, not {code}")
@@ -39,8 +39,13 @@ def check_end(group, start, survivors, code, limit, printer, line, deaf=False):
         expect(group.exists(f"left.{rank}") != deaf, f"rank {rank} " + ("was not deaf" if deaf else "had to be ended"))
     lines = group.lines(survivors)
     expect(len(lines) == 1, f"{len(lines)} lines instead of one: {lines}")
-    expect(lines[0][0] == printer, f"rank {lines[0][0]} printed instead of rank {printer}")
+    expect(printer in (None, lines[0][0]), f"rank {lines[0][0]} printed instead of rank {printer}")
     expect(re.search(line, lines[0][1]), f"'{lines[0][1]}' is not like '{line}'")
+
+
+def printer_without(victim):
+    """Who prints the line: rank 0, or the first of the others that finds it lost."""
+    return None if victim == 0 else 0
 
 
 def others(ranks, victim):
@@ -52,8 +57,18 @@ def killed(ranks, victim, step, phase, bucket, *more):
         group.wait_files("ready")
         start = group.kill(victim)
         where = f"step {step}, {phase}" + (f", bucket {bucket}" if bucket >= 0 else "")
-        check_end(group, start, others(ranks, victim), PEER_LOST, 2.0, 1 if victim == 0 else 0,
+        check_end(group, start, others(ranks, victim), PEER_LOST, 2.0, printer_without(victim),
                   rf"^rank {victim} \(host \S+, pid {group.pids[victim]}\) died in {where}; ", "--deaf" in more)
+
+
+def killed_together(ranks, victims):
+    """Rank 0 and others at once, as when their memory runs out."""
+    with Group(ranks, command(412, "backward", 3)) as group:
+        group.wait_files("ready")
+        start = min(group.kill(victim) for victim in victims)
+        survivors = [rank for rank in range(ranks) if rank not in victims]
+        check_end(group, start, survivors, PEER_LOST, 2.0, None,
+                  rf"^rank 0 \(host \S+, pid {group.pids[0]}\) died in step 412, backward, bucket 3; ")
 
 
 def killed_in_sum(ranks, victim, transport):
@@ -61,7 +76,7 @@ def killed_in_sum(ranks, victim, transport):
     with Group(ranks, command(8, "all-reduce", 6, "--sum", transport)) as group:
         group.wait_files("ready")
         start = group.kill(victim)
-        check_end(group, start, others(ranks, victim), PEER_LOST, 2.0, 1 if victim == 0 else 0,
+        check_end(group, start, others(ranks, victim), PEER_LOST, 2.0, printer_without(victim),
                   rf"^rank {victim} \(host \S+, pid {group.pids[victim]}\) died in step 8, all-reduce(, bucket 6)?; ")
 
 
@@ -84,8 +99,8 @@ def stopped(ranks, victim):
         line = (rf"^rank {victim} \(host \S+, pid {group.pids[victim]}\) stopped answering in step 5, all-reduce, "
                 rf"bucket 0: nothing heard for 2 s; ")
         # Found within the limit and one heartbeat; the rest is for the machine to schedule the leaving.
-        check_end(group, start, others(ranks, victim), TIMEOUT, LIMIT + HEARTBEAT + 0.5, 1 if victim == 0 else 0,
-                  line)
+        check_end(group, start, others(ranks, victim), TIMEOUT, LIMIT + HEARTBEAT + 0.5,
+                  printer_without(victim), line)
         # Whoever was given up learns it when it runs again, and accuses nobody.
         start = group.kill(victim, signal.SIGCONT)
         ends = group.exits([victim], 5)
@@ -218,6 +233,9 @@ CASES = {
     "kill_last_rank": lambda: killed(3, 2, 7, "optimizer", -1),
     "kill_rank_0_of_two": lambda: killed(2, 0, 7, "save", -1),
     "kill_one_of_eight": lambda: killed(8, 5, 7, "shutdown", -1),
+    "kill_rank_0_of_eight": lambda: killed(8, 0, 7, "shutdown", -1),
+    "kill_ranks_0_and_1": lambda: killed_together(4, [0, 1]),
+    "kill_ranks_0_1_and_2": lambda: killed_together(4, [0, 1, 2]),
     "kill_while_others_are_busy": lambda: killed(3, 1, 7, "load", -1, "--deaf"),
     **{f"kill_in_sum_over_{transport}_of_{ranks}": lambda transport=transport, ranks=ranks: killed_in_sum(
         ranks, ranks - 1, transport) for transport in TRANSPORTS for ranks in (2, 4)},

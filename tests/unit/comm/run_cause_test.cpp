@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <string>
+#include <vector>
+
 #include "comm/running_time.h"
 #include "comm/status_page.h"
 
@@ -44,12 +47,54 @@ TEST(RunCause, CarriesTheExitCode) {
   EXPECT_EQ(rank_failed(rank_1(), kStatus, NonFiniteError("nan")).code, ExitCode::kNonFinite);
 }
 
-TEST(RunCause, TheLowestRankThatIsLeftPrints) {
-  PeerInfo rank_0 = rank_1();
-  rank_0.rank = 0;
-  EXPECT_EQ(rank_died(rank_0, kStatus).printer(), 1);
-  EXPECT_EQ(rank_died(rank_1(), kStatus).printer(), 0);
-  EXPECT_EQ(rank_failed(rank_0, kStatus, IoError("disk full")).printer(), 0);
+PeerTable ranks_on(const std::vector<std::string>& hosts) {
+  PeerTable peers;
+  for (const std::string& host : hosts) {
+    PeerInfo& peer = peers.emplace_back();
+    peer.rank = static_cast<int>(peers.size()) - 1;
+    peer.host_id = host;
+  }
+  return peers;
+}
+
+std::vector<int> printers(const RunCause& cause, const PeerTable& peers) {
+  std::vector<int> ranks;
+  for (const PeerInfo& peer : peers) {
+    if (may_print(cause, peers, peer.rank)) {
+      ranks.push_back(peer.rank);
+    }
+  }
+  return ranks;
+}
+
+TEST(RunCause, Rank0PrintsUnlessItIsLost) {
+  const PeerTable peers = ranks_on({"a", "a", "b", "b"});
+  EXPECT_EQ(printers(rank_died(peers[1], kStatus), peers), std::vector<int>{0});
+  EXPECT_EQ(printers(rank_failed(peers[0], kStatus, IoError("full")), peers), std::vector<int>{0});
+}
+
+TEST(RunCause, ForALostRank0OneHostPrintsAndBestAnother) {
+  const std::vector<std::vector<std::string>> hosts = {{"a", "a"},
+                                                       {"a", "a", "a"},
+                                                       {"a", "b"},
+                                                       {"a", "a", "b", "b", "c"},
+                                                       {"a", "b", "c", "a", "b"}};
+  const std::vector<std::vector<int>> expected = {{1}, {1, 2}, {1}, {2, 3}, {1, 4}};
+  for (size_t i = 0; i < hosts.size(); ++i) {
+    const PeerTable peers = ranks_on(hosts[i]);
+    EXPECT_EQ(printers(rank_stopped(peers[0], kStatus, {}), peers), expected[i]) << i;
+  }
+}
+
+TEST(StatusPage, GivesTheMessageToOneOnly) {
+  const StatusPage first;
+  PeerInfo me;
+  me.pid = ::getpid();
+  const auto seen = StatusPage::of(me, first.fd());
+  ASSERT_NE(seen, nullptr);
+  EXPECT_TRUE(seen->claim_message());
+  EXPECT_FALSE(seen->claim_message());
+  EXPECT_FALSE(first.claim_message());
 }
 
 TEST(RunningTime, CountsSteadyTicksInFull) {
