@@ -61,12 +61,13 @@ class TimedSocket {
     self->timer_.expires_after(limit);
     self->timer_.async_wait([weak = std::weak_ptr(self)](const error_code& failed) {
       const auto alive = weak.lock();
-      if (!failed && alive) {
+      // A limit that was lifted when this was called already is no limit either.
+      if (!failed && alive && alive->timer_.expiry() <= Clock::now()) {
         alive->close();
       }
     });
   }
-  void lift_limit() { timer_.cancel(); }
+  void lift_limit() { timer_.expires_at(Clock::time_point::max()); }
   void close() {
     error_code ignored;
     socket_.close(ignored);
@@ -277,6 +278,10 @@ class Rendezvous {
           inbound->rank);
       return;
     }
+    // From here on the member may count this connection as made: neither the crowd of those that
+    // are not proven nor the time may close it any more.
+    inbound->lift_limit();
+    std::erase_if(half_open_, [&](const auto& client) { return client.lock() == inbound; });
     inbound->proof = inbound->handshake.welcome();
     asio::async_write(inbound->socket(), asio::buffer(inbound->proof),
                       then(inbound, &Rendezvous::on_welcomed));
