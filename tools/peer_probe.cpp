@@ -25,8 +25,9 @@ int peer_probe(int argc, char** argv) {
     cli.flag("--share-gpu", &options.share_gpu, "Let several ranks take one GPU");
     cli.footer(
         "Exit codes: 0 when peer access is proven and used, 1 when the driver claims it and it "
-        "fails or is slower than the way through the host, 10 when there is none; others: "
-        "docs/exit-codes.md.");
+        "fails or is slower than the way through the host, 10 when there is none or more ranks "
+        "than "
+        "it serves; others: docs/exit-codes.md.");
     goes_on = cli.parse(argc, argv);
     if (bootstrap.rank() == 0 && !options.json.empty()) {
       check_replaceable(options.json);

@@ -4,8 +4,8 @@
 
 #include "comm/agreement.h"
 #include "comm/cuda/gpu_transport.h"
-#include "comm/cuda/peer_plan.h"
 #include "comm/cuda/peer_probe.h"
+#include "comm/gpu_transport_select.h"
 #include "comm/transport_select.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
@@ -13,45 +13,32 @@
 namespace lockstep {
 namespace {
 
-/// Why ranks cannot sum over peer access; empty when they can. Collective.
-std::string peer_problem(Bootstrap& bootstrap, const PeerTable& peers) {
-  if (peers.size() > static_cast<size_t>(kMostPeerRanks)) {
-    return fmt::format("{} ranks are more than {}", peers.size(), kMostPeerRanks);
-  }
-  const PeerVerdict verdict = probe_peers(bootstrap, peers);
-  return verdict.usable ? std::string() : verdict.reason;
-}
-
-/// The fastest transport that serves all ranks, or the one that is asked for.
+/// What select_gpu_transport gives. Collective.
 std::unique_ptr<GpuTransport> make_transport(Bootstrap& bootstrap, const PeerTable& peers,
                                              ControlPlane& control,
                                              const CommunicatorOptions& options) {
-  if (options.transport == TransportChoice::kNccl) {
+  const TransportChoice choice = options.transport;
+  if (choice == TransportChoice::kNccl) {
     return make_nccl(bootstrap, peers, control, options);
   }
-  const bool any = options.transport == TransportChoice::kAuto;
-  if (any || options.transport == TransportChoice::kPeer) {
-    const std::string problem = peer_problem(bootstrap, peers);
-    if (problem.empty()) {
-      return make_peer(bootstrap, peers, control, options);
-    }
-    if (!any) {
-      throw UsageError("--transport peer: {}; use --transport auto", problem);
-    }
-    if (bootstrap.rank() == 0) {
-      log("sums do not use peer access: {}", problem);
-    }
+  GpuPaths paths;
+  if (choice == TransportChoice::kAuto || choice == TransportChoice::kPeer) {
+    paths.peer_problem = peer_problem(peers, [&] { return probe_peers(bootstrap, peers); });
   }
-  if (any || options.transport == TransportChoice::kStaged) {
+  const auto selected = [&] { return select_gpu_transport(peers, choice, paths); };
+  if (selected() == GpuTransportKind::kPeer) {
+    return make_peer(bootstrap, peers, control, options);
+  }
+  if (bootstrap.rank() == 0 && !paths.peer_problem.empty()) {
+    log("sums do not use peer access: {}", paths.peer_problem);
+  }
+  if (selected() == GpuTransportKind::kStaged) {
     if (auto staged = make_staged(bootstrap, peers, control, options)) {
       return staged;
     }
-    if (!any) {
-      throw UsageError(
-          "--transport staged serves two ranks that can share memory of one host; use --transport "
-          "auto");
-    }
+    paths.maps_host_memory = false;
   }
+  LOCKSTEP_CHECK(selected() == GpuTransportKind::kHostRing, "no other transport is left");
   return make_host_ring(bootstrap, peers, control, options);
 }
 

@@ -48,7 +48,7 @@ std::unique_ptr<GpuTransport> make_peer(Bootstrap& bootstrap, const PeerTable& p
                                         ControlPlane& control, const CommunicatorOptions& options);
 
 /// Two ranks of a host: both copy what they have to host memory that the other GPU reads. Null, on
-/// both ranks, when they cannot share memory. Collective.
+/// both ranks, when one cannot map the other's memory. Collective.
 std::unique_ptr<GpuTransport> make_staged(Bootstrap& bootstrap, const PeerTable& peers,
                                           ControlPlane& control,
                                           const CommunicatorOptions& options);

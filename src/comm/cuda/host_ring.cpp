@@ -9,6 +9,7 @@
 
 #include "comm/cpu_threads.h"
 #include "comm/cuda/gpu_transport.h"
+#include "comm/gpu_transport_select.h"
 #include "comm/transport.h"
 #include "core/device/cuda_error.h"
 
@@ -86,7 +87,9 @@ class HostRing final : public GpuTransport {
   }
 
   double take_seconds() override { return host_.take_times().total_seconds; }
-  std::string name() const override { return "host:" + host_.transport_name(); }
+  std::string name() const override {
+    return gpu_transport_name(GpuTransportKind::kHostRing, host_.transport_name());
+  }
 
  private:
   /// What the call of the host for a piece has to know; graphs hold its address.

@@ -4,6 +4,7 @@
 #include "comm/cuda/collective_watch.h"
 #include "comm/cuda/gpu_transport.h"
 #include "comm/cuda/peer_all_reduce.h"
+#include "comm/gpu_transport_select.h"
 #include "core/base/clock.h"
 #include "core/device/cuda_branch.h"
 
@@ -42,7 +43,7 @@ class Peer final : public GpuTransport {
 
   void throw_if_failed() override { watch_.throw_if_failed(); }
   double take_seconds() override { return watch_.take_busy_seconds(); }
-  std::string name() const override { return "peer"; }
+  std::string name() const override { return gpu_transport_name(GpuTransportKind::kPeer); }
 
  private:
   Bootstrap& bootstrap_;

@@ -8,6 +8,7 @@
 #include "comm/cuda/gpu_transport.h"
 #include "comm/cuda/staged_kernels.h"
 #include "comm/cuda/staged_region.h"
+#include "comm/gpu_transport_select.h"
 #include "kernels/cuda/ops.h"
 
 namespace lockstep {
@@ -78,7 +79,7 @@ class Staged final : public GpuTransport {
 
   void throw_if_failed() override { watch_.throw_if_failed(); }
   double take_seconds() override { return watch_.take_busy_seconds(); }
-  std::string name() const override { return "staged"; }
+  std::string name() const override { return gpu_transport_name(GpuTransportKind::kStaged); }
 
  private:
   /// A piece of the other rank's on its way from the host.
@@ -176,9 +177,6 @@ class Staged final : public GpuTransport {
 std::unique_ptr<GpuTransport> make_staged(Bootstrap& bootstrap, const PeerTable& peers,
                                           ControlPlane& control,
                                           const CommunicatorOptions& options) {
-  if (peers.size() != 2 || peers[0].host_id != peers[1].host_id) {
-    return nullptr;
-  }
   ShmRegion own = ShmRegion::create(kStagedRegionElements);
   new (own.window()) PeerWords(*first_peer_words());
   const std::vector<std::string> addresses = bootstrap.all_gather(own.address());

@@ -1,0 +1,52 @@
+#include "comm/gpu_transport_select.h"
+
+#include "comm/cuda/peer_plan.h"
+#include "core/base/error.h"
+
+namespace lockstep {
+
+std::string peer_problem(const PeerTable& peers, const std::function<PeerVerdict()>& probe) {
+  if (peers.size() > static_cast<size_t>(kMostPeerRanks)) {
+    return fmt::format("{} ranks are more than {}", peers.size(), kMostPeerRanks);
+  }
+  const PeerVerdict verdict = probe();
+  return verdict.usable ? std::string() : verdict.reason;
+}
+
+GpuTransportKind select_gpu_transport(const PeerTable& peers, TransportChoice choice,
+                                      const GpuPaths& paths) {
+  const bool any = choice == TransportChoice::kAuto;
+  if (any || choice == TransportChoice::kPeer) {
+    if (paths.peer_problem.empty()) {
+      return GpuTransportKind::kPeer;
+    }
+    if (!any) {
+      throw UsageError("--transport peer: {}; use --transport auto", paths.peer_problem);
+    }
+  }
+  if (any || choice == TransportChoice::kStaged) {
+    if (peers.size() == 2 && peers[0].host_id == peers[1].host_id && paths.maps_host_memory) {
+      return GpuTransportKind::kStaged;
+    }
+    if (!any) {
+      throw UsageError(
+          "--transport staged serves two ranks that can share memory of one host; use --transport "
+          "auto");
+    }
+  }
+  return GpuTransportKind::kHostRing;
+}
+
+std::string gpu_transport_name(GpuTransportKind kind, const std::string& ring) {
+  switch (kind) {
+    case GpuTransportKind::kPeer:
+      return "peer";
+    case GpuTransportKind::kStaged:
+      return "staged";
+    case GpuTransportKind::kHostRing:
+      return "host:" + ring;
+  }
+  return "";
+}
+
+}  // namespace lockstep

@@ -1,0 +1,90 @@
+#include "comm/gpu_transport_select.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <vector>
+
+#include "core/base/error.h"
+
+namespace lockstep {
+namespace {
+
+constexpr auto kAuto = TransportChoice::kAuto;
+
+PeerTable ranks_on(const std::vector<std::string>& hosts) {
+  PeerTable peers;
+  for (const std::string& host : hosts) {
+    PeerInfo& peer = peers.emplace_back();
+    peer.rank = static_cast<int>(peers.size()) - 1;
+    peer.host_id = host;
+  }
+  return peers;
+}
+
+PeerTable ranks_of_one_host(size_t count) {
+  return ranks_on(std::vector<std::string>(count, "a"));
+}
+
+GpuPaths after_probe(const PeerTable& peers, bool usable) {
+  return {.peer_problem = peer_problem(peers, [&] {
+            PeerVerdict verdict(static_cast<int>(peers.size()));
+            verdict.usable = usable;
+            verdict.reason = "as probed";
+            return verdict;
+          })};
+}
+
+GpuTransportKind chosen(const PeerTable& peers, bool usable) {
+  return select_gpu_transport(peers, kAuto, after_probe(peers, usable));
+}
+
+TEST(GpuTransportSelect, TakesPeerAccessWhereItIsProvenForAsManyAsItServes) {
+  for (const size_t ranks : {2, 3, 8}) {
+    EXPECT_EQ(chosen(ranks_of_one_host(ranks), true), GpuTransportKind::kPeer);
+  }
+  EXPECT_EQ(chosen(ranks_of_one_host(9), true), GpuTransportKind::kHostRing);
+}
+
+TEST(GpuTransportSelect, DoesNotProbeMoreRanksThanPeerAccessServes) {
+  const std::string problem =
+      peer_problem(ranks_of_one_host(9), []() -> PeerVerdict { throw InternalError("probed"); });
+  EXPECT_EQ(problem, "9 ranks are more than 8");
+}
+
+TEST(GpuTransportSelect, StagesForTwoRanksOfOneHost) {
+  EXPECT_EQ(chosen(ranks_of_one_host(2), false), GpuTransportKind::kStaged);
+  EXPECT_EQ(chosen(ranks_of_one_host(4), false), GpuTransportKind::kHostRing);
+  EXPECT_EQ(chosen(ranks_on({"a", "b"}), false), GpuTransportKind::kHostRing);
+  GpuPaths unmapped = after_probe(ranks_of_one_host(2), false);
+  unmapped.maps_host_memory = false;
+  EXPECT_EQ(select_gpu_transport(ranks_of_one_host(2), kAuto, unmapped),
+            GpuTransportKind::kHostRing);
+}
+
+TEST(GpuTransportSelect, FollowsWhatIsAskedForOrRefuses) {
+  const PeerTable two = ranks_of_one_host(2);
+  const GpuPaths proven = after_probe(two, true);
+  EXPECT_EQ(select_gpu_transport(two, TransportChoice::kPeer, proven), GpuTransportKind::kPeer);
+  EXPECT_EQ(select_gpu_transport(two, TransportChoice::kStaged, proven), GpuTransportKind::kStaged);
+  for (const TransportChoice ring : {TransportChoice::kShm, TransportChoice::kSocket}) {
+    EXPECT_EQ(select_gpu_transport(two, ring, proven), GpuTransportKind::kHostRing);
+  }
+  try {
+    select_gpu_transport(two, TransportChoice::kPeer, after_probe(two, false));
+    ADD_FAILURE() << "peer access is not proven";
+  } catch (const UsageError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("--transport peer: as probed;"));
+  }
+  EXPECT_THROW(select_gpu_transport(ranks_of_one_host(3), TransportChoice::kStaged, {}),
+               UsageError);
+}
+
+TEST(GpuTransportSelect, NamesThem) {
+  EXPECT_EQ(gpu_transport_name(GpuTransportKind::kPeer), "peer");
+  EXPECT_EQ(gpu_transport_name(GpuTransportKind::kStaged), "staged");
+  EXPECT_EQ(gpu_transport_name(GpuTransportKind::kHostRing, "shm+socket"), "host:shm+socket");
+}
+
+}  // namespace
+}  // namespace lockstep
