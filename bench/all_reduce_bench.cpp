@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "comm/agreement.h"
+#include "comm/run_under.h"
 #include "comm/start_together.h"
 #include "comm/transport_select.h"
 #include "core/base/command_line.h"

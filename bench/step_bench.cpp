@@ -9,6 +9,7 @@
 
 #include "comm/agreement.h"
 #include "comm/mpi_bootstrap.h"
+#include "comm/run_under.h"
 #include "core/base/build_id.h"
 #include "core/base/command_line.h"
 #include "core/base/error.h"

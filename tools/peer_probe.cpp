@@ -2,6 +2,7 @@
 // fast.
 #include "comm/control_plane.h"
 #include "comm/mpi_bootstrap.h"
+#include "comm/run_under.h"
 #include "core/base/command_line.h"
 #include "core/base/file.h"
 #include "core/device/cuda_device.h"

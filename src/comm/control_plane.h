@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
@@ -70,10 +69,5 @@ class ControlPlane {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
-
-/// Runs the part of a program in which ranks depend on each other, up to and with finish(). Any
-/// exception that leaves `body` is reported to the group and leaves this function as AbortedError
-/// with the group's first cause; with one rank it passes unchanged.
-void run_under(ControlPlane& control, const std::function<void()>& body);
 
 }  // namespace lockstep

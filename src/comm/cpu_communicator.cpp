@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "comm/abort_source.h"
 #include "comm/communicator.h"
 #include "comm/ring_lanes.h"
 #include "comm/ring_links.h"

@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "comm/abort_source.h"
 #include "comm/ring_executor.h"
 #include "comm/transport.h"
 #include "core/base/range.h"

@@ -1,4 +1,5 @@
-#include "comm/control_plane.h"
+#include "comm/run_under.h"
+
 #include "core/base/as_error.h"
 
 namespace lockstep {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "comm/agreement.h"
+#include "comm/run_under.h"
 #include "core/base/log.h"
 #include "trainer/device_facts.h"
 #include "trainer/memory_plan.h"

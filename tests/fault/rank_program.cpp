@@ -14,6 +14,7 @@
 #include "comm/communicator.h"
 #include "comm/control_plane.h"
 #include "comm/mpi_bootstrap.h"
+#include "comm/run_under.h"
 #include "core/base/command_line.h"
 #include "core/base/file.h"
 

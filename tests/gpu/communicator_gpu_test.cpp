@@ -14,6 +14,7 @@
 #include "comm/cuda/communicator.h"
 #include "comm/peer_table.h"
 #include "comm/ring_schedule.h"
+#include "comm/run_under.h"
 #include "comm/transport_select.h"
 #include "core/base/error.h"
 #include "support/mpi_environment.h"

@@ -15,6 +15,7 @@
 #include "comm/control_plane.h"
 #include "comm/peer_table.h"
 #include "comm/ring_schedule.h"
+#include "comm/run_under.h"
 #include "core/base/error.h"
 #include "support/mpi_environment.h"
 #include "support/ring_inputs.h"

@@ -4,6 +4,7 @@
 #include "comm/agreement.h"
 #include "comm/connection.h"
 #include "comm/control_plane.h"
+#include "comm/run_under.h"
 #include "core/base/error.h"
 #include "support/mpi_environment.h"
 

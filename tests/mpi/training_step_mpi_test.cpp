@@ -9,6 +9,7 @@
 #include "comm/communicator.h"
 #include "comm/control_plane.h"
 #include "comm/peer_table.h"
+#include "comm/run_under.h"
 #include "core/device/branch.h"
 #include "support/mpi_environment.h"
 #include "support/ring_inputs.h"

@@ -5,6 +5,7 @@
 #include <mutex>
 #include <thread>
 
+#include "comm/run_under.h"
 #include "core/base/clock.h"
 #include "support/thread_bootstrap.h"
 

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "comm/abort_source.h"
 #include "comm/ring_executor.h"
 #include "comm/ring_links.h"
 #include "comm/ring_schedule.h"
