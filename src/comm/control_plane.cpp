@@ -3,23 +3,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <condition_variable>
 #include <map>
-#include <mutex>
-#include <numeric>
 #include <optional>
-#include <set>
 #include <thread>
 #include <utility>
 
-#include "comm/connection.h"
-#include "comm/control_link.h"
+#include "comm/control_message.h"
+#include "comm/control_peers.h"
+#include "comm/finish_roll.h"
 #include "comm/launcher_watch.h"
 #include "comm/run_cause.h"
+#include "comm/run_outcome.h"
 #include "comm/running_time.h"
 #include "comm/status_page.h"
 #include "core/base/clock.h"
@@ -37,17 +34,6 @@ constexpr milliseconds kReportLimit{1000};  // for rank 0 to answer a report
 constexpr milliseconds kCauseLimit{500};    // for the cause of a broken connection to arrive
 constexpr milliseconds kCloseLimit{300};    // for the other end to close too
 
-/// Another rank, as the control thread knows it.
-struct Peer {
-  PeerInfo info;
-  RankStatus heard;                        ///< by its last heartbeat
-  std::unique_ptr<const StatusPage> page;  ///< of a rank of this host
-  Clock::duration silence{};               ///< since the last message came, see on_tick
-  std::unique_ptr<ControlLink> link;
-
-  RankStatus status() const { return page ? page->read() : heard; }
-};
-
 }  // namespace
 
 struct ControlPlane::Impl {
@@ -57,9 +43,6 @@ struct ControlPlane::Impl {
         options(std::move(chosen)),
         peer_timeout(options.peer_timeout) {
     if (!alone()) {
-      for (const PeerInfo& peer : peers) {
-        unfinished.insert(peer.rank);
-      }
       connect(bootstrap);
     }
     if (!linked.empty() || launcher.watching()) {
@@ -83,56 +66,16 @@ struct ControlPlane::Impl {
 
   bool alone() const { return peers.size() == 1; }
 
-  void await_end() const {
-    std::unique_lock lock(mutex);
-    changed.wait(lock, [this] { return cause || finished; });
-  }
-  /// Whether the run is over for this rank, by a cause or in order, within the limit.
-  bool await_end(milliseconds limit) const {
-    std::unique_lock lock(mutex);
-    return changed.wait_for(lock, limit, [this] { return cause || finished; });
-  }
-
-  void throw_if_aborted() const {
-    if (aborted.load(std::memory_order_acquire)) {
-      const std::lock_guard lock(mutex);
-      throw AbortedError(cause->code, cause->message);
-    }
-  }
-
   void connect(Bootstrap& bootstrap) {
-    ConnectOptions how{.purpose = Purpose::kControl,
-                       .bind_address = options.bind_address,
-                       .timeout = options.connect_timeout};
-    if (rank == 0) {
-      how.accept_from.resize(peers.size() - 1);
-      std::iota(how.accept_from.begin(), how.accept_from.end(), 1);
-    } else {
-      how.connect_to = {0};
+    ControlPeers connected = connect_control(bootstrap, peers, options, page);
+    hosts_page = std::move(connected.hosts_page);
+    linked = std::move(connected.linked);
+    for (auto& [peer_rank, peer] : linked) {
+      const ControlLink::Events events{
+          .on_message = [this, &peer = peer](const wire::Control& m) { on_message(peer, m); },
+          .on_end = [this, &peer = peer](ControlLink::End end) { on_end(peer, end); }};
+      peer.link = std::make_unique<ControlLink>(io, std::move(peer.socket), events);
     }
-    Connections made = connect_ranks(bootstrap, peers, how);
-    made.accepted.merge(made.connected);
-    const std::vector<std::string> pages = bootstrap.all_gather(std::to_string(page.fd()));
-    const auto page_of = [&](const PeerInfo& peer) {
-      return StatusPage::of(peer, std::stoi(pages[static_cast<size_t>(peer.rank)]));
-    };
-    const PeerInfo& self = peers[static_cast<size_t>(rank)];
-    if (self.local_rank != 0) {
-      hosts_page = page_of(first_of_host(peers, self.host_id));
-    }
-    for (auto& [peer_rank, fd] : made.accepted) {
-      Peer& peer = linked[peer_rank];
-      peer.info = peers[static_cast<size_t>(peer_rank)];
-      if (peer.info.host_id == self.host_id) {
-        peer.page = page_of(peer.info);
-      }
-      peer.link = std::make_unique<ControlLink>(
-          io, std::move(fd),
-          ControlLink::Events{
-              .on_message = [this, &peer](const wire::Control& m) { on_message(peer, m); },
-              .on_end = [this, &peer](ControlLink::End end) { on_end(peer, end); }});
-    }
-    bootstrap.barrier();  // every page is mapped before a rank may leave
   }
 
   void run() {
@@ -156,26 +99,25 @@ struct ControlPlane::Impl {
     }
   }
 
-  void on_end(const Peer& peer, ControlLink::End how) {
-    if (!finished && !closing) {
+  void on_end(const ControlPeer& peer, ControlLink::End how) {
+    if (!closing) {
       conclude(how == ControlLink::End::kGarbled ? rank_garbled(peer.info, peer.status())
                                                  : rank_died(peer.info, peer.status()));
     }
     stop_when_closed();
   }
 
-  void on_message(Peer& peer, const wire::Control& message) {
+  void on_message(ControlPeer& peer, const wire::Control& message) {
     peer.silence = {};
     switch (message.what_case()) {
       case wire::Control::kHeartbeat:
-        peer.heard = {message.heartbeat().step(), static_cast<Phase>(message.heartbeat().phase()),
-                      message.heartbeat().bucket()};
+        peer.heard = status_of(message.heartbeat());
         break;
       case wire::Control::kReport:
-        conclude(unpack(message.report()));
+        conclude(cause_of(message.report()));
         break;
       case wire::Control::kAbort:
-        conclude(unpack(message.abort()));
+        conclude(cause_of(message.abort()));
         break;
       case wire::Control::kFinish:
         on_finish(peer.info.rank);
@@ -196,20 +138,16 @@ struct ControlPlane::Impl {
     if (rank == 0) {
       conclude(mine);
     } else {
-      wire::Control message;
-      pack(mine, message.mutable_report());
-      send_all(message);
+      send_all(report_message(mine));
     }
   }
 
   /// The first cause that this rank hears of ends the run here; rank 0 passes it on.
   void conclude(RunCause first) {
-    if (cause || finished) {
+    if (outcome.settled()) {
       return;
     }
-    wire::Control message;
-    pack(first, rank == 0 ? message.mutable_abort() : message.mutable_report());
-    send_all(message);
+    send_all(rank == 0 ? abort_message(first) : report_message(first));
     end_links();
     if (may_print(first, peers, rank) && (hosts_page ? *hosts_page : page).claim_message()) {
       log_line(first.message);
@@ -221,51 +159,34 @@ struct ControlPlane::Impl {
         ::_exit(code);
       }
     });
-    {
-      const std::lock_guard lock(mutex);
-      cause = std::move(first);
-      aborted.store(true, std::memory_order_release);
-    }
-    changed.notify_all();
+    outcome.abort(std::move(first));
   }
 
   void finish_here() {
     if (rank == 0) {
       on_finish(0);
     } else {
-      wire::Control message;
-      message.set_finish(true);
-      send_all(message);
+      send_all(finish_message());
     }
   }
 
   void on_finish(int from) {
-    unfinished.erase(from);
-    if (unfinished.empty()) {
-      wire::Control message;
-      message.set_finished(true);
-      send_all(message);
+    roll.finish(from);
+    if (roll.complete()) {
+      send_all(finished_message());
       set_finished();
-    } else if (from == 0) {  // which alone may work on at the end
-      awaiting_last = true;
     }
   }
 
   void set_finished() {
-    {
-      const std::lock_guard lock(mutex);
-      finished = true;
-    }
-    changed.notify_all();
+    outcome.finish();
     end_links();
   }
 
   /// The owner goes.
   void close() {
-    if (!finished && !cause) {
-      wire::Control message;
-      message.set_leave(true);
-      send_all(message);
+    if (!outcome.settled()) {
+      send_all(leave_message());
       end_links();
     }
     closing = true;
@@ -298,14 +219,10 @@ struct ControlPlane::Impl {
       ::_exit(static_cast<int>(ExitCode::kPeerLost));
     }
     const Clock::duration ran = running.tick(Clock::now());
-    if (finished || cause) {
+    if (outcome.settled()) {
       return;
     }
-    wire::Control message;
-    const RankStatus mine = page.read();
-    message.mutable_heartbeat()->set_step(mine.step);
-    message.mutable_heartbeat()->set_phase(static_cast<uint32_t>(mine.phase));
-    message.mutable_heartbeat()->set_bucket(mine.bucket);
+    const wire::Control message = heartbeat_message(page.read());
     for (auto& [peer_rank, peer] : linked) {
       if (peer.link->idle()) {
         peer.link->send(message);
@@ -317,11 +234,11 @@ struct ControlPlane::Impl {
         return;
       }
     }
-    if (awaiting_last &&
-        (awaited_last += ran) >= options.finish_timeout + options.heartbeat_interval) {
-      const int late = *unfinished.begin();
-      conclude(rank_late(peers[static_cast<size_t>(late)],
-                         late == 0 ? mine : linked.at(late).status(), options.finish_timeout));
+    if (rank == 0) {
+      if (const std::optional<int> late = roll.late(ran)) {
+        const ControlPeer& peer = linked.at(*late);
+        conclude(rank_late(peer.info, peer.status(), options.finish_timeout));
+      }
     }
   }
 
@@ -332,22 +249,17 @@ struct ControlPlane::Impl {
   StatusPage page;
   std::unique_ptr<const StatusPage> hosts_page;  // of this host's first rank; null: it is `page`
   LauncherWatch launcher;
-  std::atomic<bool> aborted{false};
-
-  mutable std::mutex mutex;  // of `cause` and `finished`, which the control thread alone writes
-  mutable std::condition_variable changed;
-  std::optional<RunCause> cause;
-  bool finished = false;
+  RunOutcome outcome;  // which the control thread settles
 
   asio::io_context io{1};
   asio::steady_timer tick{io};
   asio::steady_timer leave_timer{io};
   asio::steady_timer close_timer{io};
-  std::map<int, Peer> linked;  // rank 0: to all others; others: to rank 0
+  std::map<int, ControlPeer> linked;  // rank 0: to all others; others: to rank 0
   RunningTime running{options.heartbeat_interval, Clock::now()};
-  std::set<int> unfinished;        // rank 0 only
-  bool awaiting_last = false;      // rank 0 has finished, others have not
-  Clock::duration awaited_last{};  // since then, as a silence is counted
+  // Rank 0's counts. One interval more, as for silence.
+  FinishRoll roll{static_cast<int>(peers.size()),
+                  options.finish_timeout + options.heartbeat_interval};
   bool closing = false;
   std::thread thread;
 };
@@ -375,16 +287,16 @@ void ControlPlane::set_peer_timeout(milliseconds timeout) {
 }
 
 bool ControlPlane::aborted() const noexcept {
-  return impl_->aborted.load(std::memory_order_acquire);
+  return impl_->outcome.aborted();
 }
 
 void ControlPlane::throw_if_aborted() const {
-  impl_->throw_if_aborted();
+  impl_->outcome.throw_if_aborted();
 }
 
 void ControlPlane::await_cause() const {
-  impl_->await_end(kCauseLimit);
-  impl_->throw_if_aborted();
+  impl_->outcome.await(kCauseLimit);
+  impl_->outcome.throw_if_aborted();
 }
 
 void ControlPlane::report(const Error& error) noexcept {
@@ -395,9 +307,9 @@ void ControlPlane::report(const Error& error) noexcept {
     RunCause mine =
         rank_failed(impl_->peers[static_cast<size_t>(impl_->rank)], impl_->page.read(), error);
     asio::post(impl_->io, [impl = impl_.get(), mine] { impl->raise(mine); });
-    if (!impl_->await_end(kReportLimit)) {
+    if (!impl_->outcome.await(kReportLimit)) {
       asio::post(impl_->io, [impl = impl_.get(), mine] { impl->conclude(mine); });
-      impl_->await_end(kReportLimit);
+      impl_->outcome.await(kReportLimit);
     }
   } catch (const std::exception&) {
     // Not even the report could be made: the closing connection tells the others.
@@ -410,8 +322,8 @@ void ControlPlane::finish() {
     return;
   }
   asio::post(impl_->io, [impl = impl_.get()] { impl->finish_here(); });
-  impl_->await_end();
-  impl_->throw_if_aborted();
+  impl_->outcome.await();
+  impl_->outcome.throw_if_aborted();
 }
 
 }  // namespace lockstep

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 
-#include "wire.pb.h"
-
 namespace lockstep {
 namespace {
 
@@ -64,17 +62,6 @@ RunCause rank_garbled(const PeerInfo& rank, const RankStatus& status) {
           fmt::format("{} sent what is no control message, in {}; see whether its host or network "
                       "card is faulty",
                       rank_name(rank), describe(status))};
-}
-
-void pack(const RunCause& cause, wire::Cause* message) {
-  constexpr size_t max_bytes = 4096;
-  message->set_code(static_cast<int>(cause.code));
-  message->set_lost_rank(cause.lost_rank);
-  message->set_message(cause.message.substr(0, max_bytes));
-}
-
-RunCause unpack(const wire::Cause& message) {
-  return {static_cast<ExitCode>(message.code()), message.lost_rank(), message.message()};
 }
 
 }  // namespace lockstep

@@ -10,10 +10,6 @@
 
 namespace lockstep {
 
-namespace wire {
-class Cause;
-}
-
 /// Why a run of several ranks ended: what every rank leaves with and one of them prints.
 struct RunCause {
   ExitCode code = ExitCode::kInternal;
@@ -40,9 +36,5 @@ RunCause rank_late(const PeerInfo& rank, const RankStatus& status, std::chrono::
 RunCause rank_failed(const PeerInfo& rank, const RankStatus& status, const Error& error);
 /// It broke the protocol of the control connection.
 RunCause rank_garbled(const PeerInfo& rank, const RankStatus& status);
-
-/// To and from a message between ranks; a text too long for one is cut.
-void pack(const RunCause& cause, wire::Cause* message);
-RunCause unpack(const wire::Cause& message);
 
 }  // namespace lockstep

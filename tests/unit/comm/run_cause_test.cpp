@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "comm/finish_roll.h"
 #include "comm/running_time.h"
 #include "comm/status_page.h"
 
@@ -95,6 +96,19 @@ TEST(StatusPage, GivesTheMessageToOneOnly) {
   EXPECT_TRUE(seen->claim_message());
   EXPECT_FALSE(seen->claim_message());
   EXPECT_FALSE(first.claim_message());
+}
+
+TEST(FinishRoll, LimitsHowLongRanksComeAfterRank0) {
+  FinishRoll roll(3, milliseconds(1000));
+  roll.finish(1);
+  EXPECT_EQ(roll.late(std::chrono::hours(1)), std::nullopt) << "rank 0 works on";
+  roll.finish(0);
+  EXPECT_EQ(roll.late(milliseconds(600)), std::nullopt);
+  EXPECT_EQ(roll.late(milliseconds(600)), 2);
+  EXPECT_FALSE(roll.complete());
+  roll.finish(2);
+  EXPECT_TRUE(roll.complete());
+  EXPECT_EQ(roll.late(std::chrono::hours(1)), std::nullopt);
 }
 
 TEST(RunningTime, CountsSteadyTicksInFull) {

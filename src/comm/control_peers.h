@@ -1,0 +1,38 @@
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "comm/bootstrap.h"
+#include "comm/control_link.h"
+#include "comm/control_plane.h"
+#include "comm/peer_table.h"
+#include "comm/status_page.h"
+#include "core/base/clock.h"
+#include "core/base/file.h"
+
+namespace lockstep {
+
+/// Another rank, as the control thread knows it.
+struct ControlPeer {
+  PeerInfo info;
+  UniqueFd socket;  ///< until there is a link
+  std::unique_ptr<ControlLink> link;
+  std::unique_ptr<const StatusPage> page;  ///< of a rank of this host
+  RankStatus heard;                        ///< by its last heartbeat
+  Clock::duration silence{};               ///< since the last message came
+
+  RankStatus status() const { return page ? page->read() : heard; }
+};
+
+struct ControlPeers {
+  std::map<int, ControlPeer> linked;             ///< rank 0: to all others; others: to rank 0
+  std::unique_ptr<const StatusPage> hosts_page;  ///< of this host's first rank; null: of this rank
+};
+
+/// Connects every rank with rank 0; `own` becomes visible to ranks of this host. Collective. Throws
+/// as connect_ranks.
+ControlPeers connect_control(Bootstrap& bootstrap, const PeerTable& peers,
+                             const ControlOptions& options, const StatusPage& own);
+
+}  // namespace lockstep
