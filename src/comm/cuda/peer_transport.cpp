@@ -11,21 +11,21 @@
 namespace lockstep {
 namespace {
 
-class Peer final : public GpuTransport {
+class PeerTransport final : public GpuTransport {
  public:
-  Peer(Bootstrap& bootstrap, const PeerTable& peers, ControlPlane& control,
-       const CommunicatorOptions& options)
+  PeerTransport(Bootstrap& bootstrap, const PeerTable& peers, ControlPlane& control,
+                const CommunicatorOptions& options)
       : bootstrap_(bootstrap),
         control_(control),
         leave_timeout_(options.collective_timeout),
         watch_(control, peers, options.collective_timeout),
         sums_(bootstrap, peers, options.window_elements, watch_.limit()) {}
 
-  Peer(const Peer&) = delete;
-  Peer& operator=(const Peer&) = delete;
-  Peer(Peer&&) = delete;
-  Peer& operator=(Peer&&) = delete;
-  ~Peer() override {
+  PeerTransport(const PeerTransport&) = delete;
+  PeerTransport& operator=(const PeerTransport&) = delete;
+  PeerTransport(PeerTransport&&) = delete;
+  PeerTransport& operator=(PeerTransport&&) = delete;
+  ~PeerTransport() override {
     watch_.stop();
     // An exception on its way will be what the others are told: they do not come.
     const bool failed = std::uncaught_exceptions() > 0;
@@ -59,7 +59,7 @@ class Peer final : public GpuTransport {
 
 std::unique_ptr<GpuTransport> make_peer(Bootstrap& bootstrap, const PeerTable& peers,
                                         ControlPlane& control, const CommunicatorOptions& options) {
-  return std::make_unique<Peer>(bootstrap, peers, control, options);
+  return std::make_unique<PeerTransport>(bootstrap, peers, control, options);
 }
 
 }  // namespace lockstep

@@ -40,10 +40,10 @@ CommunicatorOptions with_lanes(CommunicatorOptions options, int lanes) {
 
 /// Ranges go to the host, through the ring of the CPU and back in pieces: while one is summed, the
 /// next is on its way to the host and the one before on its way back.
-class HostRing final : public GpuTransport {
+class HostRingTransport final : public GpuTransport {
  public:
-  HostRing(Bootstrap& bootstrap, const PeerTable& peers, ControlPlane& control,
-           const CommunicatorOptions& options)
+  HostRingTransport(Bootstrap& bootstrap, const PeerTable& peers, ControlPlane& control,
+                    const CommunicatorOptions& options)
       : control_(control),
         window_(options.window_elements),
         host_(bootstrap, peers, control, with_lanes(options, common_lanes(bootstrap, peers))) {
@@ -52,11 +52,11 @@ class HostRing final : public GpuTransport {
                                 cudaHostRegisterDefault),
                "locking the pages of the gradient window on the host");
   }
-  HostRing(const HostRing&) = delete;
-  HostRing& operator=(const HostRing&) = delete;
-  HostRing(HostRing&&) = delete;
-  HostRing& operator=(HostRing&&) = delete;
-  ~HostRing() override {
+  HostRingTransport(const HostRingTransport&) = delete;
+  HostRingTransport& operator=(const HostRingTransport&) = delete;
+  HostRingTransport(HostRingTransport&&) = delete;
+  HostRingTransport& operator=(HostRingTransport&&) = delete;
+  ~HostRingTransport() override {
     cudaDeviceSynchronize();  // calls of the host that are still enqueued refer to this
     cudaHostUnregister(host_.window().data());
   }
@@ -94,7 +94,7 @@ class HostRing final : public GpuTransport {
  private:
   /// What the call of the host for a piece has to know; graphs hold its address.
   struct Sum {
-    HostRing* ring;
+    HostRingTransport* ring;
     Range piece;
     int bucket;
   };
@@ -111,7 +111,7 @@ class HostRing final : public GpuTransport {
   /// run's sums are left out.
   static void sum_piece(void* argument) {
     const auto& sum = *static_cast<Sum*>(argument);
-    HostRing& ring = *sum.ring;
+    HostRingTransport& ring = *sum.ring;
     {
       const std::lock_guard lock(ring.mutex_);
       if (ring.failure_) {
@@ -151,7 +151,7 @@ class HostRing final : public GpuTransport {
 std::unique_ptr<GpuTransport> make_host_ring(Bootstrap& bootstrap, const PeerTable& peers,
                                              ControlPlane& control,
                                              const CommunicatorOptions& options) {
-  return std::make_unique<HostRing>(bootstrap, peers, control, options);
+  return std::make_unique<HostRingTransport>(bootstrap, peers, control, options);
 }
 
 }  // namespace lockstep

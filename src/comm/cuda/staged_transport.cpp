@@ -31,10 +31,10 @@ int64_t most_exchange_bytes(SumLoad load) {
 /// No order in which the driver runs what may run side by side can lock two ranks up: a rank tells
 /// that it has come to a meeting before it waits there, and what it does before depends on earlier
 /// meetings alone. So the rank that waits at the earlier one has the other's word.
-class Staged final : public GpuTransport {
+class StagedTransport final : public GpuTransport {
  public:
-  Staged(ControlPlane& control, const PeerTable& peers, const CommunicatorOptions& options,
-         int rank, ShmRegion own, ShmRegion other)
+  StagedTransport(ControlPlane& control, const PeerTable& peers, const CommunicatorOptions& options,
+                  int rank, ShmRegion own, ShmRegion other)
       : window_elements_(options.window_elements),
         // Whole packs: the last one is read whole.
         window_((options.window_elements + kPackElements - 1) / kPackElements * kPackElements),
@@ -185,8 +185,8 @@ std::unique_ptr<GpuTransport> make_staged(Bootstrap& bootstrap, const PeerTable&
   if (maps[0] != "yes" || maps[1] != "yes") {
     return nullptr;
   }
-  return std::make_unique<Staged>(control, peers, options, bootstrap.rank(), std::move(own),
-                                  *std::move(other));
+  return std::make_unique<StagedTransport>(control, peers, options, bootstrap.rank(),
+                                           std::move(own), *std::move(other));
 }
 
 }  // namespace lockstep
