@@ -44,7 +44,7 @@ int code_of(const PeerVerdict& verdict, const Choice& choice) {
   for (int accessor = 0; accessor < verdict.ranks; ++accessor) {
     for (int owner = 0; owner < verdict.ranks; ++owner) {
       const PeerPair& pair = verdict.pair(accessor, owner);
-      claimed = claimed && (accessor == owner || pair.failed != PeerRung::kIdentity);
+      claimed = claimed && (accessor == owner || pair.failed != ProbeStage::kIdentity);
     }
   }
   return static_cast<int>(claimed ? ExitCode::kInternal : ExitCode::kUnsupported);
@@ -93,7 +93,7 @@ std::string json_of(const PeerVerdict& verdict, const Choice& choice,
       const PeerPair& pair = verdict.pair(accessor, owner);
       text += fmt::format(
           "{}    {{\"accessor\": {}, \"owner\": {}, \"claim\": {}, \"proven\": {}, "
-          "\"failed_rung\": {}, \"kernel_gbs\": [{:.2f}, {:.2f}], "
+          "\"failed_stage\": {}, \"kernel_gbs\": [{:.2f}, {:.2f}], "
           "\"copies_gbs\": [{:.2f}, {:.2f}], \"latency_us\": {:.3f}}}",
           separator, accessor, owner, quoted(std::string(claim_name(pair.claim))), pair.proven(),
           static_cast<int>(pair.failed), pair.kernel[0], pair.kernel[1], pair.copies[0],

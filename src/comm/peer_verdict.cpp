@@ -11,10 +11,10 @@ namespace {
 
 constexpr int kLargest = static_cast<int>(kProbeRateBytes.size()) - 1;
 
-std::string_view rung_name(PeerRung rung) {
+std::string_view stage_name(ProbeStage stage) {
   constexpr std::array<std::string_view, 9> names{
       "none", "identity", "mapping", "stores", "second epoch", "loads", "copies", "live", "speed"};
-  return names[static_cast<size_t>(rung)];
+  return names[static_cast<size_t>(stage)];
 }
 
 std::string fault_text(const PeerFinding& finding) {
@@ -50,28 +50,28 @@ double staging_rate(const PeerVerdict& verdict, int one, int other) {
   return std::min(rate(one), rate(other));
 }
 
-std::string rung_text(const PeerVerdict& verdict, int accessor, int owner) {
+std::string stage_text(const PeerVerdict& verdict, int accessor, int owner) {
   switch (verdict.pair(accessor, owner).failed) {
-    case PeerRung::kNone:
+    case ProbeStage::kNone:
       break;
-    case PeerRung::kIdentity:
+    case ProbeStage::kIdentity:
       return verdict.pair(accessor, owner).claim == PeerClaim::kNo
                  ? fmt::format("rank {}'s GPU cannot address rank {}'s", accessor, owner)
                  : fmt::format("ranks {} and {} are on different hosts", accessor, owner);
-    case PeerRung::kMapping:
+    case ProbeStage::kMapping:
       return fmt::format("rank {} cannot map rank {}'s memory", accessor, owner);
-    case PeerRung::kStores:
+    case ProbeStage::kStores:
       return fmt::format("rank {}'s stores do not reach rank {}'s memory", accessor, owner);
-    case PeerRung::kSecondEpoch:
+    case ProbeStage::kSecondEpoch:
       return fmt::format("rank {}'s later stores do not reach rank {}'s memory", accessor, owner);
-    case PeerRung::kLoads:
+    case ProbeStage::kLoads:
       return fmt::format("rank {}'s loads do not see rank {}'s memory", accessor, owner);
-    case PeerRung::kCopies:
+    case ProbeStage::kCopies:
       return fmt::format("rank {}'s copies do not reach rank {}'s memory", accessor, owner);
-    case PeerRung::kLive:
+    case ProbeStage::kLive:
       return fmt::format("rank {}'s messages do not reach rank {} while both GPUs run", accessor,
                          owner);
-    case PeerRung::kSpeed:
+    case ProbeStage::kSpeed:
       return fmt::format("rank {} reaches rank {}'s memory at {:.1f} GB/s, through the host {:.1f}",
                          accessor, owner, best_rate(verdict.pair(accessor, owner)),
                          staging_rate(verdict, accessor, owner));
@@ -148,38 +148,38 @@ void settle(PeerVerdict* verdict, const std::string& mapping_problem) {
   }
   if (!mapping_problem.empty()) {
     verdict->reason =
-        fmt::format("{} (rung {}, {})", mapping_problem, static_cast<int>(PeerRung::kMapping),
-                    rung_name(PeerRung::kMapping));
+        fmt::format("{} (stage {}, {})", mapping_problem, static_cast<int>(ProbeStage::kMapping),
+                    stage_name(ProbeStage::kMapping));
     return;
   }
   int first_accessor = -1;
   int first_owner = -1;
-  PeerRung first = PeerRung::kNone;
+  ProbeStage first = ProbeStage::kNone;
   for_each_pair(verdict->ranks, [&](int accessor, int owner) {
     PeerPair& pair = verdict->pair(accessor, owner);
-    if (pair.failed == PeerRung::kNone &&
+    if (pair.failed == ProbeStage::kNone &&
         best_rate(pair) < kLeastOfStaging * staging_rate(*verdict, accessor, owner)) {
-      pair.failed = PeerRung::kSpeed;
+      pair.failed = ProbeStage::kSpeed;
     }
     const bool tried = pair.finding.fault != PeerFault::kUntried;
-    if (pair.failed != PeerRung::kNone && tried &&
-        (first == PeerRung::kNone || pair.failed < first)) {
+    if (pair.failed != ProbeStage::kNone && tried &&
+        (first == ProbeStage::kNone || pair.failed < first)) {
       first = pair.failed;
       first_accessor = accessor;
       first_owner = owner;
     }
   });
-  verdict->usable = first == PeerRung::kNone;
+  verdict->usable = first == ProbeStage::kNone;
   verdict->reason = verdict->usable ? success_text(*verdict)
                                     : failure_text(*verdict, first_accessor, first_owner);
 }
 
 std::string failure_text(const PeerVerdict& verdict, int accessor, int owner) {
   const PeerPair& pair = verdict.pair(accessor, owner);
-  LOCKSTEP_CHECK(pair.failed != PeerRung::kNone, "pair {}, {} passed", accessor, owner);
+  LOCKSTEP_CHECK(pair.failed != ProbeStage::kNone, "pair {}, {} passed", accessor, owner);
   const std::string fault = fault_text(pair.finding);
-  return fmt::format("{} (rung {}, {}){}{}", rung_text(verdict, accessor, owner),
-                     static_cast<int>(pair.failed), rung_name(pair.failed),
+  return fmt::format("{} (stage {}, {}){}{}", stage_text(verdict, accessor, owner),
+                     static_cast<int>(pair.failed), stage_name(pair.failed),
                      fault.empty() ? "" : ": ", fault);
 }
 
@@ -192,7 +192,7 @@ std::string pairs_text(const PeerVerdict& verdict) {
         "{:>2} -> {:<2} {:<8} {:>15.1f} {:>5.1f} {:>15.1f} {:>5.1f} {:>11.2f}  {}\n", accessor,
         owner, claim_name(pair.claim), pair.kernel[0], pair.kernel[kLargest], pair.copies[0],
         pair.copies[kLargest], pair.latency_us,
-        pair.failed == PeerRung::kNone ? "proven" : failure_text(verdict, accessor, owner));
+        pair.failed == ProbeStage::kNone ? "proven" : failure_text(verdict, accessor, owner));
   });
   return text;
 }

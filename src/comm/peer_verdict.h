@@ -12,7 +12,7 @@
 namespace lockstep {
 
 /// What the peer probe tries, in this order; the first that fails is a pair's verdict.
-enum class PeerRung : uint8_t {
+enum class ProbeStage : uint8_t {
   kNone,         ///< all passed
   kIdentity,     ///< one host, and the driver does not deny access
   kMapping,      ///< the memory can be mapped
@@ -66,13 +66,13 @@ using PeerRates = std::array<double, 2>;
 /// How one rank reaches the memory of another.
 struct PeerPair {
   PeerClaim claim = PeerClaim::kUnknown;
-  PeerRung failed = PeerRung::kNone;
-  PeerFinding finding;    ///< of the rung that failed
+  ProbeStage failed = ProbeStage::kNone;
+  PeerFinding finding;    ///< of the stage that failed
   PeerRates kernel{};     ///< stores of a kernel; zero when not measured
   PeerRates copies{};     ///< a copy engine
   double latency_us = 0;  ///< from a flag's store to its sight, with data
 
-  bool proven() const { return failed == PeerRung::kNone || failed == PeerRung::kSpeed; }
+  bool proven() const { return failed == ProbeStage::kNone || failed == ProbeStage::kSpeed; }
 };
 
 /// The same on all ranks.
@@ -104,7 +104,7 @@ inline constexpr double kLeastOfStaging = 0.9;
 /// `mapping_problem` that is not empty is the reason of a failed mapping.
 void settle(PeerVerdict* verdict, const std::string& mapping_problem = {});
 
-/// "rank 0's stores do not reach rank 1's memory (rung 3, stores): ...", for a pair that failed.
+/// "rank 0's stores do not reach rank 1's memory (stage 3, stores): ...", for a pair that failed.
 std::string failure_text(const PeerVerdict& verdict, int accessor, int owner);
 
 /// The pairs as a table with a header, a line each.

@@ -1,5 +1,5 @@
 // The peer probe under mpirun, each rank on a GPU of its own as far as they go: the mapping that
-// collectives use passes, and mappings that lie are caught at the rung that their lie is for.
+// collectives use passes, and mappings that lie are caught at the stage that their lie is for.
 #include "comm/cuda/peer_probe.h"
 
 #include <cuda_runtime_api.h>
@@ -176,12 +176,12 @@ class PeerProbe : public testing::Test {
     EXPECT_THAT(bootstrap_.all_gather(mine), Each(mine));
   }
 
-  void expect_all_fail(const PeerVerdict& verdict, PeerRung rung, PeerFault fault) const {
+  void expect_all_fail(const PeerVerdict& verdict, ProbeStage stage, PeerFault fault) const {
     EXPECT_FALSE(verdict.usable);
     for (int accessor = 0; accessor < ranks(); ++accessor) {
       for (int owner = 0; owner < ranks(); ++owner) {
         if (accessor != owner) {
-          EXPECT_EQ(verdict.pair(accessor, owner).failed, rung) << verdict.reason;
+          EXPECT_EQ(verdict.pair(accessor, owner).failed, stage) << verdict.reason;
           EXPECT_EQ(verdict.pair(accessor, owner).finding.fault, fault) << verdict.reason;
         }
       }
@@ -213,9 +213,9 @@ TEST_F(PeerProbe, AMappingThatFailsIsAVerdict) {
   WithoutHandle bootstrap(bootstrap_);
   const PeerVerdict verdict = probe_peers(bootstrap, peers_);
   expect_same_everywhere(verdict);
-  expect_all_fail(verdict, PeerRung::kMapping, PeerFault::kNone);
+  expect_all_fail(verdict, ProbeStage::kMapping, PeerFault::kNone);
   EXPECT_THAT(verdict.reason,
-              AllOf(HasSubstr("cannot map the GPU memory of rank 0"), HasSubstr("rung 2")));
+              AllOf(HasSubstr("cannot map the GPU memory of rank 0"), HasSubstr("stage 2")));
 }
 
 TEST_F(PeerProbe, RanksOfDifferentHostsMapNothing) {
@@ -224,57 +224,57 @@ TEST_F(PeerProbe, RanksOfDifferentHostsMapNothing) {
   const PeerVerdict verdict = probe_peers(bootstrap_, peers);
   expect_same_everywhere(verdict);
   EXPECT_FALSE(verdict.usable);
-  EXPECT_EQ(verdict.pair(0, 1).failed, PeerRung::kIdentity);
-  EXPECT_EQ(verdict.pair(1, 0).failed, PeerRung::kIdentity);
-  EXPECT_THAT(verdict.reason, HasSubstr("ranks 0 and 1 are on different hosts (rung 1"));
+  EXPECT_EQ(verdict.pair(0, 1).failed, ProbeStage::kIdentity);
+  EXPECT_EQ(verdict.pair(1, 0).failed, ProbeStage::kIdentity);
+  EXPECT_THAT(verdict.reason, HasSubstr("ranks 0 and 1 are on different hosts (stage 1"));
 }
 
 TEST_F(PeerProbe, CatchesAMirror) {
   const PeerVerdict verdict = through<Mirror>();
-  expect_all_fail(verdict, PeerRung::kStores, PeerFault::kNothing);
+  expect_all_fail(verdict, ProbeStage::kStores, PeerFault::kNothing);
   EXPECT_THAT(verdict.reason, AllOf(HasSubstr("rank 0's stores do not reach rank 1's memory"),
-                                    HasSubstr("rung 3")));
+                                    HasSubstr("stage 3")));
 }
 
 TEST_F(PeerProbe, CatchesAMirrorOfOneDirection) {
   const int liar = 1;
   const PeerVerdict verdict = through<Mirror>(0, liar);
   EXPECT_FALSE(verdict.usable);
-  EXPECT_EQ(verdict.pair(1, 0).failed, PeerRung::kStores);
+  EXPECT_EQ(verdict.pair(1, 0).failed, ProbeStage::kStores);
   EXPECT_EQ(verdict.pair(0, 1).finding.fault, PeerFault::kUntried);
   EXPECT_THAT(verdict.reason, HasSubstr("rank 1's stores do not reach rank 0's memory"));
 }
 
 TEST_F(PeerProbe, CatchesZeros) {
-  expect_all_fail(through<Zeros>(), PeerRung::kStores, PeerFault::kZeros);
+  expect_all_fail(through<Zeros>(), ProbeStage::kStores, PeerFault::kZeros);
 }
 
 TEST_F(PeerProbe, CatchesValuesOfAnEarlierEpoch) {
   if (ranks() != 2) {
     GTEST_SKIP() << "an epoch takes several rounds";
   }
-  expect_all_fail(through<Stale>(), PeerRung::kSecondEpoch, PeerFault::kStale);
+  expect_all_fail(through<Stale>(), ProbeStage::kSecondEpoch, PeerFault::kStale);
 }
 
 TEST_F(PeerProbe, LeavesASlowLink) {
   const PeerVerdict verdict = through<Slow>();
-  expect_all_fail(verdict, PeerRung::kSpeed, PeerFault::kNone);
+  expect_all_fail(verdict, ProbeStage::kSpeed, PeerFault::kNone);
   EXPECT_TRUE(verdict.pair(0, 1).proven());
-  EXPECT_THAT(verdict.reason, AllOf(HasSubstr("GB/s, through the host"), HasSubstr("rung 8")));
+  EXPECT_THAT(verdict.reason, AllOf(HasSubstr("GB/s, through the host"), HasSubstr("stage 8")));
 }
 
-TEST_F(PeerProbe, EveryRungCatchesWhatTheOnesBeforeItLetPass) {
+TEST_F(PeerProbe, EveryStageCatchesWhatTheOnesBeforeItLetPass) {
   if (ranks() != 2) {
     GTEST_SKIP() << "the uses of a mapping are counted for one partner";
   }
   // By the first use that is mirrored: a store, a store, a load, a copy there, one from there, and
   // a ping-pong of one block and of several.
-  const std::vector<PeerRung> rungs{PeerRung::kStores, PeerRung::kSecondEpoch, PeerRung::kLoads,
-                                    PeerRung::kCopies, PeerRung::kCopies,      PeerRung::kLive,
-                                    PeerRung::kLive,   PeerRung::kNone};
-  for (size_t use = 0; use < rungs.size(); ++use) {
+  const std::vector<ProbeStage> stages{
+      ProbeStage::kStores, ProbeStage::kSecondEpoch, ProbeStage::kLoads, ProbeStage::kCopies,
+      ProbeStage::kCopies, ProbeStage::kLive,        ProbeStage::kLive,  ProbeStage::kNone};
+  for (size_t use = 0; use < stages.size(); ++use) {
     const PeerVerdict verdict = through<Mirror>(static_cast<int>(use));
-    EXPECT_EQ(verdict.pair(0, 1).failed, rungs[use]) << "use " << use << ": " << verdict.reason;
+    EXPECT_EQ(verdict.pair(0, 1).failed, stages[use]) << "use " << use << ": " << verdict.reason;
   }
 }
 
@@ -285,7 +285,7 @@ TEST_F(PeerProbe, NamesWhoDoesNotAnswer) {
   const int live = 5;
   for (const int liar : {0, 1}) {
     const PeerVerdict verdict = through<Mirror>(live, liar);
-    EXPECT_EQ(verdict.pair(liar, 1 - liar).failed, PeerRung::kLive) << verdict.reason;
+    EXPECT_EQ(verdict.pair(liar, 1 - liar).failed, ProbeStage::kLive) << verdict.reason;
     EXPECT_EQ(verdict.pair(liar, 1 - liar).finding.fault, PeerFault::kLate) << verdict.reason;
     EXPECT_EQ(verdict.pair(1 - liar, liar).finding.fault, PeerFault::kUntried) << verdict.reason;
     EXPECT_THAT(verdict.reason, StartsWith(fmt::format("rank {}'s messages do not reach", liar)));

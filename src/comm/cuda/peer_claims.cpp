@@ -49,7 +49,7 @@ PeerVerdict gather_peer_claims(Bootstrap& bootstrap, const PeerTable& peers) {
       PeerPair& pair = verdict.pair(static_cast<int>(accessor), static_cast<int>(owner));
       pair.claim = static_cast<PeerClaim>(all[accessor][owner]);
       if (pair.claim == PeerClaim::kNo || peers[accessor].host_id != peers[owner].host_id) {
-        pair.failed = PeerRung::kIdentity;
+        pair.failed = ProbeStage::kIdentity;
       }
     }
   }

@@ -3,8 +3,8 @@
 #include <string>
 
 #include "comm/cuda/peer_claims.h"
-#include "comm/cuda/peer_ladder.h"
 #include "comm/cuda/peer_memory.h"
+#include "comm/cuda/probe_stages.h"
 #include "core/base/error.h"
 
 namespace lockstep {
@@ -21,7 +21,7 @@ class MappedMemory final : public PeerMapping {
 
 bool any_failed(const PeerVerdict& verdict) {
   for (const PeerPair& pair : verdict.pairs) {
-    if (pair.failed != PeerRung::kNone) {
+    if (pair.failed != ProbeStage::kNone) {
       return true;
     }
   }
@@ -31,8 +31,8 @@ bool any_failed(const PeerVerdict& verdict) {
 }  // namespace
 
 PeerVerdict probe_mapping(Bootstrap& bootstrap, const PeerTable& peers, PeerMapping& mapping) {
-  PeerLadder ladder(bootstrap, gather_peer_claims(bootstrap, peers), mapping);
-  return ladder.climb();
+  ProbeStages stages(bootstrap, gather_peer_claims(bootstrap, peers), mapping);
+  return stages.run();
 }
 
 PeerVerdict probe_peers(Bootstrap& bootstrap, const PeerTable& peers) {
@@ -44,12 +44,12 @@ PeerVerdict probe_peers(Bootstrap& bootstrap, const PeerTable& peers) {
   try {
     PeerMemory memory(bootstrap, peers, kProbeBytes);
     MappedMemory mapping(memory);
-    PeerVerdict verdict = PeerLadder(bootstrap, claims, mapping).climb();
+    PeerVerdict verdict = ProbeStages(bootstrap, claims, mapping).run();
     memory.leave(bootstrap, [] { return false; });
     return verdict;
   } catch (const UnsupportedError& problem) {
     for (PeerPair& pair : claims.pairs) {
-      pair.failed = PeerRung::kMapping;
+      pair.failed = ProbeStage::kMapping;
     }
     settle(&claims, problem.what());
     return claims;

@@ -2,7 +2,7 @@
 #include <cstring>
 #include <string>
 
-#include "comm/cuda/peer_ladder.h"
+#include "comm/cuda/probe_stages.h"
 #include "comm/pair_schedule.h"
 
 // The figures of the peer probe: how fast each pair is, and the way through the host.
@@ -20,7 +20,7 @@ int copies_of(int64_t bytes) {
 }  // namespace
 
 template <class Copy>
-double PeerLadder::rate(int64_t bytes, const Copy& copy) {
+double ProbeStages::rate(int64_t bytes, const Copy& copy) {
   CudaEvent start;
   CudaEvent other_end;
   CudaEvent end;
@@ -44,14 +44,14 @@ double PeerLadder::rate(int64_t bytes, const Copy& copy) {
   return best;
 }
 
-void PeerLadder::rates() {
+void ProbeStages::rates() {
   const std::byte* const from = local_.view().data() + kProbeBulk.begin;
   for (int round = 0; round < pair_rounds(verdict_.ranks); ++round) {
     const int partner = pair_partner(rank_, round, verdict_.ranks);
     const auto to = [&] { return mapping_.of(partner) + kProbeBulk.begin; };
     for (size_t size = 0; size < kProbeRateBytes.size(); ++size) {
       const int64_t bytes = kProbeRateBytes[size];
-      if (!climbs(rank_, partner)) {
+      if (!goes_on(rank_, partner)) {
         bootstrap_.barrier();
         bootstrap_.barrier();
         continue;
@@ -65,7 +65,7 @@ void PeerLadder::rates() {
   gather_rates();
 }
 
-void PeerLadder::staging() {
+void ProbeStages::staging() {
   const int64_t most = kProbeRateBytes.back();
   Buffer<CudaHost, std::byte> up(most);
   Buffer<CudaHost, std::byte> down(most);
@@ -86,7 +86,7 @@ void PeerLadder::staging() {
   }
 }
 
-void PeerLadder::gather_rates() {
+void ProbeStages::gather_rates() {
   struct Figures {
     PeerRates kernel;
     PeerRates copies;

@@ -114,22 +114,23 @@ TEST(PeerVerdict, IsUsableWhenEveryPairIsProvenAndFast) {
   EXPECT_THAT(verdict.reason, AllOf(HasSubstr("at least 70.0 GB/s"), HasSubstr("at most 1.25 us"),
                                     HasSubstr("50.0 GB/s through the host")));
   EXPECT_THAT(pairs_text(verdict),
-              AllOf(HasSubstr(" 2 -> 1  yes"), HasSubstr("proven"), Not(HasSubstr("rung"))));
+              AllOf(HasSubstr(" 2 -> 1  yes"), HasSubstr("proven"), Not(HasSubstr("stage"))));
 }
 
 TEST(PeerVerdict, OnePairDecidesForAll) {
   PeerVerdict verdict = measured(4);
-  verdict.pair(3, 2).failed = PeerRung::kLive;
+  verdict.pair(3, 2).failed = ProbeStage::kLive;
   verdict.pair(3, 2).finding = {.fault = PeerFault::kLate, .expected = 17};
-  verdict.pair(2, 0).failed = PeerRung::kStores;
+  verdict.pair(2, 0).failed = ProbeStage::kStores;
   verdict.pair(2, 0).finding = {.fault = PeerFault::kNothing, .byte = 8192};
   settle(&verdict);
   EXPECT_FALSE(verdict.usable);
-  EXPECT_EQ(verdict.reason,
-            "rank 2's stores do not reach rank 0's memory (rung 3, stores): byte 8192 is as it was "
-            "before");
+  EXPECT_EQ(
+      verdict.reason,
+      "rank 2's stores do not reach rank 0's memory (stage 3, stores): byte 8192 is as it was "
+      "before");
   EXPECT_EQ(failure_text(verdict, 3, 2),
-            "rank 3's messages do not reach rank 2 while both GPUs run (rung 7, live): message 17 "
+            "rank 3's messages do not reach rank 2 while both GPUs run (stage 7, live): message 17 "
             "did not come");
   EXPECT_TRUE(verdict.pair(0, 1).proven());
   EXPECT_THAT(pairs_text(verdict), HasSubstr(verdict.reason));
@@ -137,9 +138,9 @@ TEST(PeerVerdict, OnePairDecidesForAll) {
 
 TEST(PeerVerdict, BlamesTheDirectionThatFailed) {
   PeerVerdict verdict = measured(2);
-  verdict.pair(0, 1).failed = PeerRung::kLive;
+  verdict.pair(0, 1).failed = ProbeStage::kLive;
   verdict.pair(0, 1).finding.fault = PeerFault::kUntried;
-  verdict.pair(1, 0).failed = PeerRung::kLive;
+  verdict.pair(1, 0).failed = ProbeStage::kLive;
   verdict.pair(1, 0).finding = {.fault = PeerFault::kLate, .expected = 1};
   settle(&verdict);
   EXPECT_THAT(verdict.reason, StartsWith("rank 1's messages do not reach rank 0"));
@@ -154,7 +155,7 @@ TEST(PeerVerdict, GoesThroughTheHostWhereThatIsFaster) {
   EXPECT_FALSE(verdict.usable);
   EXPECT_TRUE(verdict.pair(1, 0).proven());
   EXPECT_EQ(verdict.reason,
-            "rank 1 reaches rank 0's memory at 44.9 GB/s, through the host 50.0 (rung 8, speed)");
+            "rank 1 reaches rank 0's memory at 44.9 GB/s, through the host 50.0 (stage 8, speed)");
   verdict = measured(2);
   verdict.pair(1, 0).kernel[1] = 44.9;
   verdict.pair(1, 0).copies[1] = 45.1;  // 0.9 of the host's 50 is enough
@@ -164,16 +165,16 @@ TEST(PeerVerdict, GoesThroughTheHostWhereThatIsFaster) {
 
 TEST(PeerVerdict, NamesWhyNoMemoryIsMapped) {
   PeerVerdict verdict(2);
-  verdict.pair(0, 1).failed = PeerRung::kIdentity;
+  verdict.pair(0, 1).failed = ProbeStage::kIdentity;
   verdict.pair(0, 1).claim = PeerClaim::kNo;
   settle(&verdict);
-  EXPECT_THAT(verdict.reason, StartsWith("rank 0's GPU cannot address rank 1's (rung 1"));
+  EXPECT_THAT(verdict.reason, StartsWith("rank 0's GPU cannot address rank 1's (stage 1"));
   verdict.pair(0, 1).claim = PeerClaim::kUnknown;
   settle(&verdict);
-  EXPECT_THAT(verdict.reason, StartsWith("ranks 0 and 1 are on different hosts (rung 1"));
+  EXPECT_THAT(verdict.reason, StartsWith("ranks 0 and 1 are on different hosts (stage 1"));
   settle(&verdict, "rank 0 (host a, pid 7) cannot map the GPU memory of rank 1: why");
   EXPECT_EQ(verdict.reason,
-            "rank 0 (host a, pid 7) cannot map the GPU memory of rank 1: why (rung 2, mapping)");
+            "rank 0 (host a, pid 7) cannot map the GPU memory of rank 1: why (stage 2, mapping)");
   PeerVerdict alone(1);
   settle(&alone);
   EXPECT_FALSE(alone.usable);

@@ -1,4 +1,4 @@
-#include "comm/cuda/peer_ladder.h"
+#include "comm/cuda/probe_stages.h"
 
 #include <cuda_runtime_api.h>
 
@@ -16,7 +16,7 @@
 namespace lockstep {
 namespace {
 
-constexpr double kGpuSeconds = 10;  // for a GPU to finish a rung's work
+constexpr double kGpuSeconds = 10;  // for a GPU to finish a stage's work
 constexpr uint64_t kLiveWaitNs = 500'000'000;
 constexpr uint32_t kLiveRounds = 1000;
 constexpr uint32_t kManyBlocksRounds = 200;
@@ -39,13 +39,13 @@ std::vector<T> values_of_bytes(const std::string& bytes) {
 
 }  // namespace
 
-struct PeerLadder::Found {
+struct ProbeStages::Found {
   int accessor;
   int owner;
   PeerFinding finding;
 };
 
-PeerLadder::PeerLadder(Bootstrap& bootstrap, PeerVerdict claims, PeerMapping& mapping)
+ProbeStages::ProbeStages(Bootstrap& bootstrap, PeerVerdict claims, PeerMapping& mapping)
     : bootstrap_(bootstrap),
       verdict_(std::move(claims)),
       mapping_(mapping),
@@ -54,9 +54,9 @@ PeerLadder::PeerLadder(Bootstrap& bootstrap, PeerVerdict claims, PeerMapping& ma
       report_(sizeof(LiveResults)),
       host_report_(kHostLook.size()) {}
 
-PeerVerdict PeerLadder::climb() {
-  stores(PeerRung::kStores);
-  stores(PeerRung::kSecondEpoch);
+PeerVerdict ProbeStages::run() {
+  stores(ProbeStage::kStores);
+  stores(ProbeStage::kSecondEpoch);
   loads();
   copies();
   live(1, kLiveRounds);
@@ -67,15 +67,15 @@ PeerVerdict PeerLadder::climb() {
   return verdict_;
 }
 
-bool PeerLadder::climbs(int accessor, int owner) const {
-  return accessor >= 0 && owner >= 0 && verdict_.pair(accessor, owner).failed == PeerRung::kNone;
+bool ProbeStages::goes_on(int accessor, int owner) const {
+  return accessor >= 0 && owner >= 0 && verdict_.pair(accessor, owner).failed == ProbeStage::kNone;
 }
 
-uint32_t PeerLadder::own_key(int rank) const {
+uint32_t ProbeStages::own_key(int rank) const {
   return probe_key(rank, rank, epoch_);
 }
 
-void PeerLadder::await() {
+void ProbeStages::await() {
   const Clock::time_point start = Clock::now();
   for (CudaStream* stream : {&stream_, &second_}) {
     while (cudaStreamQuery(stream->handle()) == cudaErrorNotReady) {
@@ -89,14 +89,14 @@ void PeerLadder::await() {
   }
 }
 
-void PeerLadder::write_own(uint32_t pieces) {
+void ProbeStages::write_own(uint32_t pieces) {
   fill_window(stream_, mapping_.of(rank_), pieces);
   await();
   bootstrap_.barrier();
 }
 
-PeerFinding PeerLadder::look(const std::byte* window, uint32_t pieces, uint32_t rest,
-                             uint32_t stale) {
+PeerFinding ProbeStages::look(const std::byte* window, uint32_t pieces, uint32_t rest,
+                              uint32_t stale) {
   const WindowCheck right;
   WindowCheck check;
   auto* on_host = host_report_.view().data();
@@ -113,7 +113,7 @@ PeerFinding PeerLadder::look(const std::byte* window, uint32_t pieces, uint32_t 
   return finding_at(check.index(), check.found(), {pieces, rest}, stale);
 }
 
-PeerFinding PeerLadder::look_from_host(uint32_t pieces, uint32_t rest, uint32_t stale) {
+PeerFinding ProbeStages::look_from_host(uint32_t pieces, uint32_t rest, uint32_t stale) {
   auto* on_host = host_report_.view().data();
   copy_bytes_to_host(stream_, on_host, mapping_.of(rank_) + kHostLook.begin, kHostLook.size());
   await();
@@ -127,19 +127,19 @@ PeerFinding PeerLadder::look_from_host(uint32_t pieces, uint32_t rest, uint32_t 
   return {};
 }
 
-void PeerLadder::stores(PeerRung rung) {
+void ProbeStages::stores(ProbeStage stage) {
   std::vector<Found> found;
   const int rounds = pair_rounds(verdict_.ranks);
   for (int round = 0; round < rounds; ++round) {
     const int partner = pair_partner(rank_, round, verdict_.ranks);
     ++epoch_;
     write_own(own_key(rank_));
-    if (climbs(rank_, partner)) {
+    if (goes_on(rank_, partner)) {
       store_pieces(stream_, mapping_.of(partner), probe_key(rank_, partner, epoch_));
       await();
     }
     bootstrap_.barrier();
-    if (climbs(partner, rank_)) {
+    if (goes_on(partner, rank_)) {
       const uint32_t pieces = probe_key(partner, rank_, epoch_);
       const uint32_t stale = probe_key(partner, rank_, epoch_ - static_cast<uint32_t>(rounds));
       PeerFinding finding = look(mapping_.of(rank_), pieces, own_key(rank_), stale);
@@ -149,45 +149,45 @@ void PeerLadder::stores(PeerRung rung) {
       found.push_back({partner, rank_, finding});
     }
   }
-  share(rung, found);
+  share(stage, found);
 }
 
-void PeerLadder::loads() {
+void ProbeStages::loads() {
   std::vector<Found> found;
   for (int round = 0; round < pair_rounds(verdict_.ranks); ++round) {
     const int partner = pair_partner(rank_, round, verdict_.ranks);
     ++epoch_;
     write_own(own_key(rank_));
-    if (climbs(rank_, partner)) {
+    if (goes_on(rank_, partner)) {
       const uint32_t right = own_key(partner);
       const uint32_t stale = probe_key(partner, partner, epoch_ - 1);
       found.push_back({rank_, partner, look(mapping_.of(partner), right, right, stale)});
     }
     bootstrap_.barrier();  // before the next round writes what was read
   }
-  share(PeerRung::kLoads, found);
+  share(ProbeStage::kLoads, found);
 }
 
-void PeerLadder::copy_pieces(std::byte* to, const std::byte* from) {
+void ProbeStages::copy_pieces(std::byte* to, const std::byte* from) {
   for (const Range& piece : {kProbeHead, kProbeBulk, kProbeTail}) {
     copy_bytes(stream_, to + piece.begin, from + piece.begin, piece.size());
   }
 }
 
-void PeerLadder::copies() {
+void ProbeStages::copies() {
   std::vector<Found> found;
   std::byte* const local = local_.view().data();
   for (int round = 0; round < pair_rounds(verdict_.ranks); ++round) {
     const int partner = pair_partner(rank_, round, verdict_.ranks);
     ++epoch_;
     write_own(own_key(rank_));
-    if (climbs(rank_, partner)) {
+    if (goes_on(rank_, partner)) {
       store_pieces(stream_, local, probe_key(rank_, partner, epoch_));
       copy_pieces(mapping_.of(partner), local);
       await();
     }
     bootstrap_.barrier();
-    if (climbs(partner, rank_)) {
+    if (goes_on(partner, rank_)) {
       const uint32_t stale = probe_key(partner, rank_, epoch_ - 1);
       found.push_back(
           {partner, rank_,
@@ -196,7 +196,7 @@ void PeerLadder::copies() {
 
     ++epoch_;
     write_own(own_key(rank_));
-    if (climbs(rank_, partner)) {
+    if (goes_on(rank_, partner)) {
       fill_window(stream_, local, own_key(rank_));
       copy_pieces(local, mapping_.of(partner));
       const uint32_t stale = probe_key(partner, partner, epoch_ - 1);
@@ -204,10 +204,10 @@ void PeerLadder::copies() {
     }
     bootstrap_.barrier();
   }
-  share(PeerRung::kCopies, found);
+  share(ProbeStage::kCopies, found);
 }
 
-LiveResults PeerLadder::play(int partner, int blocks, uint32_t rounds) {
+LiveResults ProbeStages::play(int partner, int blocks, uint32_t rounds) {
   LivePlay play;
   play.own = mapping_.of(rank_) + kProbeWindowBytes;
   play.peer = mapping_.of(partner) + kProbeWindowBytes;
@@ -229,11 +229,11 @@ LiveResults PeerLadder::play(int partner, int blocks, uint32_t rounds) {
   return results;
 }
 
-void PeerLadder::live(int blocks, uint32_t most_rounds) {
+void ProbeStages::live(int blocks, uint32_t most_rounds) {
   std::vector<Found> found;
   for (int round = 0; round < pair_rounds(verdict_.ranks); ++round) {
     const int partner = pair_partner(rank_, round, verdict_.ranks);
-    const bool plays = climbs(rank_, partner) && climbs(partner, rank_);
+    const bool plays = goes_on(rank_, partner) && goes_on(partner, rank_);
     LiveResults mine{};
     uint32_t rounds = most_rounds;
     set_zero_bytes(stream_, mapping_.of(rank_) + kProbeWindowBytes, kLiveBytes);
@@ -257,18 +257,18 @@ void PeerLadder::live(int blocks, uint32_t most_rounds) {
             static_cast<double>(clock.nanoseconds) / (2e3 * (rounds - 1));
       }
     }
-    if (climbs(rank_, partner) && !plays) {
+    if (goes_on(rank_, partner) && !plays) {
       PeerFinding untried;
       untried.fault = PeerFault::kUntried;
       found.push_back({rank_, partner, untried});
     }
     epoch_ += most_rounds + 1;
   }
-  share(PeerRung::kLive, found);
+  share(ProbeStage::kLive, found);
 }
 
-void PeerLadder::judge_live(int partner, int blocks, uint32_t rounds, const LiveResults& mine,
-                            const LiveResults& theirs, std::vector<Found>* found) const {
+void ProbeStages::judge_live(int partner, int blocks, uint32_t rounds, const LiveResults& mine,
+                             const LiveResults& theirs, std::vector<Found>* found) const {
   for (size_t block = 0; block < static_cast<size_t>(blocks); ++block) {
     const LiveResult& here = mine[block];
     const LiveCounts counts = rank_ < partner ? LiveCounts{here.seen, theirs[block].seen}
@@ -292,13 +292,13 @@ void PeerLadder::judge_live(int partner, int blocks, uint32_t rounds, const Live
   }
 }
 
-void PeerLadder::share(PeerRung rung, const std::vector<Found>& found) {
+void ProbeStages::share(ProbeStage stage, const std::vector<Found>& found) {
   for (const std::string& bytes :
        bootstrap_.all_gather(bytes_of_values(found.data(), found.size()))) {
     for (const Found& one : values_of_bytes<Found>(bytes)) {
       PeerPair& pair = verdict_.pair(one.accessor, one.owner);
-      if (one.finding.fault != PeerFault::kNone && pair.failed == PeerRung::kNone) {
-        pair.failed = rung;
+      if (one.finding.fault != PeerFault::kNone && pair.failed == ProbeStage::kNone) {
+        pair.failed = stage;
         pair.finding = one.finding;
       }
     }

@@ -11,19 +11,19 @@
 
 namespace lockstep {
 
-/// The rungs of the peer probe that use a mapping. In each rung the ranks meet in pairs, both
+/// The stages of the peer probe that use a mapping. In each stage the ranks meet in pairs, both
 /// directions at once; a pair that has failed leaves the rest out. Calls are collective.
-class PeerLadder {
+class ProbeStages {
  public:
-  PeerLadder(Bootstrap& bootstrap, PeerVerdict claims, PeerMapping& mapping);
+  ProbeStages(Bootstrap& bootstrap, PeerVerdict claims, PeerMapping& mapping);
 
   /// All of them, and the verdict. Once.
-  PeerVerdict climb();
+  PeerVerdict run();
 
  private:
   struct Found;  ///< what a rank found about a pair
 
-  void stores(PeerRung rung);
+  void stores(ProbeStage stage);
   void loads();
   void copies();
   void live(int blocks, uint32_t rounds);
@@ -31,7 +31,7 @@ class PeerLadder {
   void staging();
 
   /// Enters what all ranks found into the verdict of each.
-  void share(PeerRung rung, const std::vector<Found>& found);
+  void share(ProbeStage stage, const std::vector<Found>& found);
   void write_own(uint32_t pieces);
   PeerFinding look(const std::byte* window, uint32_t pieces, uint32_t rest, uint32_t stale);
   PeerFinding look_from_host(uint32_t pieces, uint32_t rest, uint32_t stale);
@@ -46,7 +46,7 @@ class PeerLadder {
 
   /// Waits for the GPU, but not for ever.
   void await();
-  bool climbs(int accessor, int owner) const;
+  bool goes_on(int accessor, int owner) const;
   /// The values of a rank's own in its own memory, now.
   uint32_t own_key(int rank) const;
 
