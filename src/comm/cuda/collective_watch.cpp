@@ -2,25 +2,18 @@
 
 #include <cuda_runtime_api.h>
 
-#include <atomic>
 #include <condition_variable>
 #include <mutex>
 #include <new>
 #include <thread>
 #include <utility>
 
+#include "comm/cuda/gpu_word.h"
 #include "core/base/error.h"
 #include "core/device/buffer.h"
 #include "core/device/cuda_device.h"
 
 namespace lockstep {
-namespace {
-
-// Death of a rank is known after a heartbeat's time: this adds little to that.
-constexpr std::chrono::milliseconds kLook{2};
-
-}  // namespace
-
 struct CollectiveWatch::Impl {
   Impl(ControlPlane& control, const PeerTable& peers, std::chrono::milliseconds timeout)
       : control_(control), peers_(peers), timeout_(timeout), memory_(sizeof(CollectiveWords)) {
@@ -46,24 +39,19 @@ struct CollectiveWatch::Impl {
     cudaDeviceSynchronize();
   }
 
-  // The GPU writes the words too: each is read and written whole, at its own time.
-  template <class T>
-  static T load(const T& word) {
-    return __atomic_load_n(&word, __ATOMIC_ACQUIRE);
-  }
-  void end_waits() { __atomic_store_n(&words_->abort, 1U, __ATOMIC_RELEASE); }
+  void end_waits() { store_word(words_->abort, 1U); }
 
   void serve() {
     std::unique_lock lock(mutex_);
     int shown = -1;
-    while (!wake_.wait_for(lock, kLook, [this] { return stopping_; })) {
-      if (const int bucket = load(words_->bucket); bucket != shown) {
+    while (!wake_.wait_for(lock, kGpuLook, [this] { return stopping_; })) {
+      if (const int bucket = load_word(words_->bucket); bucket != shown) {
         control_.set_bucket(bucket);
         shown = bucket;
       }
       if (control_.aborted()) {
         end_waits();
-      } else if (load(words_->abort) != 0) {
+      } else if (load_word(words_->abort) != 0) {
         report_late();
       }
     }
@@ -73,14 +61,14 @@ struct CollectiveWatch::Impl {
     if (std::exchange(reported_, true)) {
       return;
     }
-    const auto rank = static_cast<size_t>(load(words_->late_rank));
-    if (load(words_->disagrees) != 0) {
+    const auto rank = static_cast<size_t>(load_word(words_->late_rank));
+    if (load_word(words_->disagrees) != 0) {
       control_.report(RanksDisagreeError("{} does not sum what another rank sums up to bucket {}",
-                                         rank_name(peers_[rank]), load(words_->late_bucket)));
+                                         rank_name(peers_[rank]), load_word(words_->late_bucket)));
       return;
     }
     control_.report(TimeoutError("waited {2} s for {0} in the all-reduce of bucket {1}",
-                                 rank_name(peers_[rank]), load(words_->late_bucket),
+                                 rank_name(peers_[rank]), load_word(words_->late_bucket),
                                  std::chrono::duration<double>(timeout_).count()));
   }
 
@@ -113,7 +101,7 @@ WaitLimit CollectiveWatch::limit() const {
 
 void CollectiveWatch::throw_if_failed() {
   impl_->control_.throw_if_aborted();
-  if (Impl::load(impl_->words_->abort) == 0) {
+  if (load_word(impl_->words_->abort) == 0) {
     return;
   }
   // The GPU ended a wait just now: its report is about to become the cause of the group.
@@ -122,7 +110,7 @@ void CollectiveWatch::throw_if_failed() {
 }
 
 double CollectiveWatch::take_busy_seconds() {
-  const uint64_t busy = Impl::load(impl_->words_->busy_ns);
+  const uint64_t busy = load_word(impl_->words_->busy_ns);
   return static_cast<double>(busy - std::exchange(impl_->taken_ns_, busy)) * 1e-9;
 }
 

@@ -2,22 +2,11 @@
 
 #include <string>
 
+#include "comm/cuda/gpu_word.h"
 #include "comm/sum_time.h"
 #include "core/base/error.h"
 
 namespace lockstep {
-namespace {
-
-constexpr std::chrono::milliseconds kLook{2};
-
-/// A word that the GPU writes too, at its own time.
-template <class T>
-T load(const T& word) {
-  return __atomic_load_n(&word, __ATOMIC_ACQUIRE);
-}
-
-}  // namespace
-
 NcclGuard::NcclGuard(Nccl& nccl, ControlPlane& control, const PeerTable& peers, int rank,
                      std::chrono::milliseconds timeout, const CollectiveWords& words)
     : nccl_(nccl),
@@ -54,9 +43,9 @@ void NcclGuard::stop() {
 void NcclGuard::serve() {
   SumTime sum(Clock::now());
   std::unique_lock lock(mutex_);
-  while (!wake_.wait_for(lock, kLook, [this] { return aborting_ || stopping_; })) {
-    const int bucket = load(words_.bucket);
-    const Clock::duration under_way = sum.look(bucket, load(words_.busy_ns), Clock::now());
+  while (!wake_.wait_for(lock, kGpuLook, [this] { return aborting_ || stopping_; })) {
+    const int bucket = load_word(words_.bucket);
+    const Clock::duration under_way = sum.look(bucket, load_word(words_.busy_ns), Clock::now());
     aborting_ = control_.aborted() || nccl_failed() || is_late(bucket, under_way);
   }
   if (aborting_) {
