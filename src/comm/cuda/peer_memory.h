@@ -29,7 +29,6 @@ class PeerMemory {
 
   /// Where this process sees the memory of `rank`; its own for its own rank.
   std::byte* of(int rank) const { return mapped_[static_cast<size_t>(rank)]; }
-  int64_t bytes() const { return bytes_; }
 
   /// Unmaps what others own, and frees this rank's memory once all have done so: what another still
   /// maps must not be freed. Nothing here uses it any more. Collective; once `over` says so, or a
