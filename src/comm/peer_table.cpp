@@ -11,6 +11,7 @@
 #include <filesystem>
 #include <map>
 
+#include "comm/process_fd.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/host_name.h"
@@ -51,8 +52,7 @@ UniqueFd keep_proof(const std::string& proof) {
 
 /// What `peer` keeps, as far as this process can see it; empty when it cannot.
 std::string read_proof(const wire::Peer& peer) {
-  const std::string path = fmt::format("/proc/{}/fd/{}", peer.pid(), peer.proof_fd());
-  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  const UniqueFd fd = open_fd_of(peer.pid(), peer.proof_fd(), O_RDONLY);
   std::string proof(kProofBytes, '\0');
   const ssize_t got = fd ? ::pread(fd.get(), proof.data(), proof.size(), 0) : -1;
   proof.resize(got > 0 ? static_cast<size_t>(got) : 0);

@@ -24,22 +24,6 @@ void check_options(Bootstrap& bootstrap, const CommunicatorOptions& options) {
   }
 }
 
-// Which ranks have mapped the region of the rank before them: this rank's verdict is made here, if
-// it has a region at all.
-std::vector<bool> map_predecessors(Bootstrap& bootstrap, const ShmRegion* own, int predecessor,
-                                   std::optional<ShmRegion>* peer) {
-  const std::vector<std::string> addresses =
-      bootstrap.all_gather(own == nullptr ? "" : own->address());
-  if (own != nullptr) {
-    *peer = ShmRegion::open(addresses[static_cast<size_t>(predecessor)]);
-  }
-  std::vector<bool> verdicts;
-  for (const std::string& verdict : bootstrap.all_gather(*peer ? "mapped" : "no")) {
-    verdicts.push_back(verdict == "mapped");
-  }
-  return verdicts;
-}
-
 /// A rank and the two beside it in the ring.
 struct Neighbours {
   Neighbours(const Bootstrap& bootstrap, const PeerTable& table)
@@ -60,6 +44,22 @@ struct Neighbours {
   int successor;
   int predecessor;
 };
+
+/// Which ranks have mapped the region of the rank before them: this rank's verdict is made here, if
+/// it has a region at all. Collective.
+std::vector<bool> map_predecessors(Bootstrap& bootstrap, const Neighbours& ring,
+                                   const ShmRegion* own, std::optional<ShmRegion>* peer) {
+  const std::vector<std::string> addresses =
+      bootstrap.all_gather(own == nullptr ? "" : own->address());
+  if (own != nullptr && ring.shares_host_with(ring.predecessor)) {
+    *peer = ShmRegion::open(addresses[static_cast<size_t>(ring.predecessor)]);
+  }
+  std::vector<bool> verdicts;
+  for (const std::string& verdict : bootstrap.all_gather(*peer ? "mapped" : "no")) {
+    verdicts.push_back(verdict == "mapped");
+  }
+  return verdicts;
+}
 
 /// Memory that a neighbour can map, if one may want to.
 void make_window(const Neighbours& ring, const CommunicatorOptions& options, RingLinks& links) {
@@ -115,8 +115,7 @@ RingLinks connect_ring(Bootstrap& bootstrap, const PeerTable& peers,
   const Neighbours ring(bootstrap, peers);
   make_window(ring, options, links);
   std::optional<ShmRegion> peer;
-  const std::vector<bool> maps =
-      map_predecessors(bootstrap, links.shared.get(), ring.predecessor, &peer);
+  const std::vector<bool> maps = map_predecessors(bootstrap, ring, links.shared.get(), &peer);
   const std::vector<TransportKind> edges = select_transports(peers, options.transport, maps);
   links.name = transport_names(edges);
 

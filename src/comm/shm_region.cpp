@@ -16,6 +16,7 @@
 #include <ctime>
 #include <string>
 
+#include "comm/process_fd.h"
 #include "core/base/error.h"
 #include "core/base/host_memory.h"
 
@@ -89,10 +90,10 @@ ShmRegion::ShmRegion(UniqueFd fd, size_t bytes) : fd_(std::move(fd)), bytes_(byt
 ShmRegion ShmRegion::create(int64_t window_elements) {
   const size_t bytes = kControlBytes + static_cast<size_t>(window_elements) * sizeof(float);
   UniqueFd fd(::memfd_create("lockstep-window", MFD_CLOEXEC | MFD_ALLOW_SEALING));
-  // Allocated now, so that too little memory is an error here and not a SIGBUS in a kernel later.
   if (!fd) {
     throw OutOfMemoryError("cannot create shared memory: {}", std::strerror(errno));
   }
+  // Allocated now, so that too little memory is an error here and not a SIGBUS in a kernel later.
   reserve(fd.get(), bytes);
   if (::fcntl(fd.get(), F_ADD_SEALS, kSeals) != 0) {
     throw InternalError("cannot seal shared memory: {}", std::strerror(errno));
@@ -107,9 +108,6 @@ ShmRegion ShmRegion::create(int64_t window_elements) {
   return region;
 }
 
-// Through /proc: the kernel itself checks that both processes belong to one user, and no listener
-// is open that a stranger could reach. Processes in different pid namespaces cannot use it; they
-// are told so here and the ring takes sockets.
 std::optional<ShmRegion> ShmRegion::open(std::string_view address) {
   int pid = 0;
   int number = 0;
@@ -120,7 +118,7 @@ std::optional<ShmRegion> ShmRegion::open(std::string_view address) {
       bytes < kControlBytes) {
     return std::nullopt;
   }
-  UniqueFd fd(::open(fmt::format("/proc/{}/fd/{}", pid, number).c_str(), O_RDWR | O_CLOEXEC));
+  UniqueFd fd = open_fd_of(pid, number, O_RDWR);
   struct stat status {};
   // Another file may have this number here; only a sealed one of the right size is mapped.
   if (!fd || ::fcntl(fd.get(), F_GET_SEALS) != kSeals || ::fstat(fd.get(), &status) != 0 ||
@@ -128,7 +126,7 @@ std::optional<ShmRegion> ShmRegion::open(std::string_view address) {
     return std::nullopt;
   }
   ShmRegion region(std::move(fd), bytes);
-  region.close_address();
+  region.fd_.reset();
   if (region.control().nonce != nonce) {
     return std::nullopt;
   }

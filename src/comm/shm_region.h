@@ -65,9 +65,8 @@ class ShmRegion {
   ShmRegion(const ShmRegion&) = delete;
   ShmRegion& operator=(const ShmRegion&) = delete;
 
-  /// What `open` takes, while the creator has not called `close_address`.
+  /// What `open` takes, while the creator has it.
   const std::string& address() const { return address_; }
-  void close_address() { fd_.reset(); }
 
   ShmControl& control() const { return *reinterpret_cast<ShmControl*>(data_); }
   float* window() const { return reinterpret_cast<float*>(data_ + kControlBytes); }

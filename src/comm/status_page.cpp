@@ -9,6 +9,7 @@
 #include <cstring>
 #include <new>
 
+#include "comm/process_fd.h"
 #include "core/base/error.h"
 
 namespace lockstep {
@@ -75,8 +76,7 @@ bool StatusPage::claim_message() const noexcept {
 }
 
 std::unique_ptr<const StatusPage> StatusPage::of(const PeerInfo& peer, int fd) {
-  const std::string path = fmt::format("/proc/{}/fd/{}", peer.pid, fd);
-  UniqueFd page(::open(path.c_str(), O_RDWR | O_CLOEXEC | O_NONBLOCK));
+  UniqueFd page = open_fd_of(peer.pid, fd, O_RDWR);
   // The seal proves a page of this kind, and that reading it can never fail.
   const int seals = page ? ::fcntl(page.get(), F_GET_SEALS) : -1;
   if (seals < 0 || (seals & F_SEAL_SHRINK) == 0 ||
