@@ -1,5 +1,6 @@
 #include "comm/control_peers.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 #include <vector>
@@ -7,6 +8,38 @@
 #include "comm/connection.h"
 
 namespace lockstep {
+
+void ControlPeers::send(const wire::Control& message) {
+  for (auto& [rank, peer] : linked) {
+    peer.link->send(message);
+  }
+}
+
+void ControlPeers::end() {
+  for (auto& [rank, peer] : linked) {
+    peer.link->end();
+  }
+}
+
+bool ControlPeers::closed() const {
+  return std::none_of(linked.begin(), linked.end(),
+                      [](const auto& entry) { return entry.second.link->open(); });
+}
+
+const ControlPeer* ControlPeers::beat(const wire::Control& heartbeat, Clock::duration ran,
+                                      Clock::duration limit) {
+  const ControlPeer* silent = nullptr;
+  for (auto& [rank, peer] : linked) {
+    if (peer.link->idle()) {
+      peer.link->send(heartbeat);
+    }
+    peer.silence += ran;
+    if (silent == nullptr && peer.silence >= limit) {
+      silent = &peer;
+    }
+  }
+  return silent;
+}
 
 ControlPeers connect_control(Bootstrap& bootstrap, const PeerTable& peers,
                              const ControlOptions& options, const StatusPage& own) {

@@ -25,13 +25,24 @@ struct ControlPeer {
   RankStatus status() const { return page ? page->read() : heard; }
 };
 
+/// Those to which this rank has a link.
 struct ControlPeers {
-  std::map<int, ControlPeer> linked;             ///< rank 0: to all others; others: to rank 0
+  /// By rank. Rank 0: all others; others: rank 0.
+  std::map<int, ControlPeer> linked;
   std::unique_ptr<const StatusPage> hosts_page;  ///< of this host's first rank; null: of this rank
+
+  void send(const wire::Control& message);
+  /// Nothing more will be sent.
+  void end();
+  bool closed() const;
+  /// Sends a heartbeat to those to whom nothing is on its way, and counts time in which this
+  /// process ran as their silence. One that was silent for `limit`, or null.
+  const ControlPeer* beat(const wire::Control& heartbeat, Clock::duration ran,
+                          Clock::duration limit);
 };
 
-/// Connects every rank with rank 0; `own` becomes visible to ranks of this host. Collective. Throws
-/// as connect_ranks.
+/// Connects every rank with rank 0, by sockets without links yet; `own` becomes visible to ranks of
+/// this host. Collective. Throws as connect_ranks.
 ControlPeers connect_control(Bootstrap& bootstrap, const PeerTable& peers,
                              const ControlOptions& options, const StatusPage& own);
 

@@ -2,11 +2,9 @@
 
 #include <unistd.h>
 
-#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <map>
 #include <optional>
 #include <thread>
 #include <utility>
@@ -45,7 +43,7 @@ struct ControlPlane::Impl {
     if (!alone()) {
       connect(bootstrap);
     }
-    if (!linked.empty() || launcher.watching()) {
+    if (!others.linked.empty() || launcher.watching()) {
       tick.expires_at(Clock::now());
       wait_for_tick();
       thread = std::thread([this] { run(); });
@@ -67,10 +65,8 @@ struct ControlPlane::Impl {
   bool alone() const { return peers.size() == 1; }
 
   void connect(Bootstrap& bootstrap) {
-    ControlPeers connected = connect_control(bootstrap, peers, options, page);
-    hosts_page = std::move(connected.hosts_page);
-    linked = std::move(connected.linked);
-    for (auto& [peer_rank, peer] : linked) {
+    others = connect_control(bootstrap, peers, options, page);
+    for (auto& [peer_rank, peer] : others.linked) {
       const ControlLink::Events events{
           .on_message = [this, &peer = peer](const wire::Control& m) { on_message(peer, m); },
           .on_end = [this, &peer = peer](ControlLink::End end) { on_end(peer, end); }};
@@ -84,18 +80,6 @@ struct ControlPlane::Impl {
     } catch (const std::exception& error) {
       log("the control thread failed: {}", error.what());
       ::_exit(static_cast<int>(ExitCode::kInternal));
-    }
-  }
-
-  void send_all(const wire::Control& message) {
-    for (auto& [peer_rank, peer] : linked) {
-      peer.link->send(message);
-    }
-  }
-
-  void end_links() {
-    for (auto& [peer_rank, peer] : linked) {
-      peer.link->end();
     }
   }
 
@@ -138,7 +122,7 @@ struct ControlPlane::Impl {
     if (rank == 0) {
       conclude(mine);
     } else {
-      send_all(report_message(mine));
+      others.send(report_message(mine));
     }
   }
 
@@ -147,9 +131,10 @@ struct ControlPlane::Impl {
     if (outcome.settled()) {
       return;
     }
-    send_all(rank == 0 ? abort_message(first) : report_message(first));
-    end_links();
-    if (may_print(first, peers, rank) && (hosts_page ? *hosts_page : page).claim_message()) {
+    others.send(rank == 0 ? abort_message(first) : report_message(first));
+    others.end();
+    if (may_print(first, peers, rank) &&
+        (others.hosts_page ? *others.hosts_page : page).claim_message()) {
       log_line(first.message);
     }
     const int code = static_cast<int>(first.code);
@@ -166,28 +151,28 @@ struct ControlPlane::Impl {
     if (rank == 0) {
       on_finish(0);
     } else {
-      send_all(finish_message());
+      others.send(finish_message());
     }
   }
 
   void on_finish(int from) {
     roll.finish(from);
     if (roll.complete()) {
-      send_all(finished_message());
+      others.send(finished_message());
       set_finished();
     }
   }
 
   void set_finished() {
     outcome.finish();
-    end_links();
+    others.end();
   }
 
   /// The owner goes.
   void close() {
     if (!outcome.settled()) {
-      send_all(leave_message());
-      end_links();
+      others.send(leave_message());
+      others.end();
     }
     closing = true;
     leave_timer.cancel();
@@ -197,9 +182,7 @@ struct ControlPlane::Impl {
   }
 
   void stop_when_closed() {
-    const bool closed = std::all_of(linked.begin(), linked.end(),
-                                    [](const auto& entry) { return !entry.second.link->open(); });
-    if (closing && closed) {
+    if (closing && others.closed()) {
       io.stop();
     }
   }
@@ -222,21 +205,16 @@ struct ControlPlane::Impl {
     if (outcome.settled()) {
       return;
     }
-    const wire::Control message = heartbeat_message(page.read());
-    for (auto& [peer_rank, peer] : linked) {
-      if (peer.link->idle()) {
-        peer.link->send(message);
-      }
-      peer.silence += ran;
-      // One interval more, because the first tick after a frame counts time before it.
-      if (peer.silence >= peer_timeout + options.heartbeat_interval) {
-        conclude(rank_stopped(peer.info, peer.status(), peer_timeout));
-        return;
-      }
+    // One interval more, because the first tick after a frame counts time before it.
+    const ControlPeer* const silent =
+        others.beat(heartbeat_message(page.read()), ran, peer_timeout + options.heartbeat_interval);
+    if (silent != nullptr) {
+      conclude(rank_stopped(silent->info, silent->status(), peer_timeout));
+      return;
     }
     if (rank == 0) {
       if (const std::optional<int> late = roll.late(ran)) {
-        const ControlPeer& peer = linked.at(*late);
+        const ControlPeer& peer = others.linked.at(*late);
         conclude(rank_late(peer.info, peer.status(), options.finish_timeout));
       }
     }
@@ -247,7 +225,6 @@ struct ControlPlane::Impl {
   const ControlOptions options;
   milliseconds peer_timeout;  // the control thread's, once it runs
   StatusPage page;
-  std::unique_ptr<const StatusPage> hosts_page;  // of this host's first rank; null: it is `page`
   LauncherWatch launcher;
   RunOutcome outcome;  // which the control thread settles
 
@@ -255,7 +232,7 @@ struct ControlPlane::Impl {
   asio::steady_timer tick{io};
   asio::steady_timer leave_timer{io};
   asio::steady_timer close_timer{io};
-  std::map<int, ControlPeer> linked;  // rank 0: to all others; others: to rank 0
+  ControlPeers others;
   RunningTime running{options.heartbeat_interval, Clock::now()};
   // Rank 0's counts. One interval more, as for silence.
   FinishRoll roll{static_cast<int>(peers.size()),
