@@ -5,6 +5,7 @@
 #include "step_bench.h"
 
 #include <cstdio>
+#include <map>
 #include <string>
 
 #include "comm/agreement.h"
@@ -14,6 +15,7 @@
 #include "core/base/command_line.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "trainer/batch_plan.h"
 #include "trainer/launch.h"
 
 namespace lockstep {
@@ -56,7 +58,7 @@ std::string to_json(const StepBenchConfig& config, const StepFigures& f) {
                        1e3 * q.p95);
   };
   std::string options;
-  for (const auto& [name, value] : config.train.options()) {
+  for (const auto& [name, value] : config.train.step_options()) {
     options += fmt::format(R"({}"{}": "{}")", options.empty() ? "" : ", ", name, value);
   }
   return fmt::format(
@@ -75,19 +77,36 @@ std::string to_json(const StepBenchConfig& config, const StepFigures& f) {
       static_cast<double>(f.tokens) / f.step.median, f.reduced_bytes, f.memory_bytes);
 }
 
+/// What ranks must have been told alike.
+std::map<std::string, std::string> shared_facts(const StepBenchConfig& config) {
+  std::map<std::string, std::string> facts = {{"--steps", std::to_string(config.steps)},
+                                              {"--rounds", std::to_string(config.rounds)},
+                                              {"--warmup", std::to_string(config.warmup)},
+                                              {"--vocab-size", std::to_string(config.vocab_size)},
+                                              {"--profile", config.profile ? "yes" : "no"}};
+  for (const auto& [name, value] : config.train.step_options()) {
+    facts["--" + name] = value;
+  }
+  for (const char* own : {"--threads", "--bind-address"}) {
+    facts.erase(own);
+  }
+  return facts;
+}
+
 void run_bench(Bootstrap& bootstrap, const StepBenchConfig& config) {
   const PeerTable peers = gather_peer_table(bootstrap);
   ControlPlane control(bootstrap, peers, config.train.control());
   const Group group{bootstrap, peers, control};
   bool cuda = false;
-  start_together(group, "step_bench", [&] { cuda = runs_on_cuda(group, config.train); });
+  start_together(group, "step_bench", [&] {
+    check_agreement(bootstrap, shared_facts(config));
+    cuda = runs_on_cuda(group, config.train);
+    if (config.profile && !cuda) {
+      throw UsageError("--profile is for --device cuda");
+    }
+  });
   control.set_peer_timeout(config.train.peer_limit(cuda));
   run_under(control, [&] {
-    check_agreement(bootstrap, {{"--steps", std::to_string(config.steps)},
-                                {"--rounds", std::to_string(config.rounds)},
-                                {"--warmup", std::to_string(config.warmup)},
-                                {"--vocab-size", std::to_string(config.vocab_size)},
-                                {"--profile", config.profile ? "yes" : "no"}});
     const StepFigures figures =
         cuda ? measure_on_cuda(group, config) : measure_on_cpu(group, config);
     if (group.is_root()) {
@@ -132,6 +151,10 @@ int bench_main(int argc, char** argv) {
     cli.flag("--profile", &config.profile, "On a GPU, time the parts of a step and each op too")
         .group("Bench");
     goes_on = cli.parse(argc, argv);
+    config.train.validate();
+    config.train.model(config.vocab_size);  // throws what is wrong with it
+    plan_batch(config.train.batch_size, config.train.global_batch_size,
+               config.train.gradient_accumulation_steps, bootstrap.world_size());
     if (bootstrap.rank() == 0 && !config.json.empty()) {
       check_replaceable(config.json);
     }

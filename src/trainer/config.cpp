@@ -150,12 +150,6 @@ void for_each_machine_option(Sink& sink, Config& c) {
       .at_least(0)
       .at_most(kMostMib);
   sink.add("--overlap", &c.overlap, "Sum gradients while backward goes on, where it pays");
-  sink.add("--verify-reduce", &c.verify_reduce,
-           "Sum every gradient over a second transport too and compare all bits: slow");
-  sink.add("--check-interval", &c.check_interval,
-           "Steps between comparisons of all ranks' parameters; 0: never")
-      .at_least(0)
-      .at_most(kMostSteps);
   sink.add("--peer-timeout", &c.peer_timeout,
            "Seconds of silence after which a rank is lost; 0: 3.5 on GPUs, 10 on CPUs")
       .at_least(0)
@@ -170,6 +164,24 @@ void for_each_machine_option(Sink& sink, Config& c) {
 }
 
 template <class Sink, class Config>
+void for_each_check_option(Sink& sink, Config& c) {
+  sink.group("Checks");
+  sink.add("--verify-reduce", &c.verify_reduce,
+           "Sum every gradient over a second transport too and compare all bits: slow");
+  sink.add("--check-interval", &c.check_interval,
+           "Steps between comparisons of all ranks' parameters; 0: never")
+      .at_least(0)
+      .at_most(kMostSteps);
+}
+
+template <class Sink, class Config>
+void for_each_step_option(Sink& sink, Config& config) {
+  for_each_model_option(sink, config);
+  for_each_batch_option(sink, config);
+  for_each_machine_option(sink, config);
+}
+
+template <class Sink, class Config>
 void for_each_option(Sink& sink, Config& config) {
   for_each_model_option(sink, config);
   for_each_batch_option(sink, config);
@@ -177,6 +189,7 @@ void for_each_option(Sink& sink, Config& config) {
   for_each_output_option(sink, config);
   for_each_file_option(sink, config);
   for_each_machine_option(sink, config);
+  for_each_check_option(sink, config);
 }
 
 /// Declares each option on a command line.
@@ -229,14 +242,18 @@ void declare_options(CommandLine& cli, TrainConfig& config) {
 
 void declare_step_options(CommandLine& cli, TrainConfig& config) {
   Declarer declarer(cli);
-  for_each_model_option(declarer, config);
-  for_each_batch_option(declarer, config);
-  for_each_machine_option(declarer, config);
+  for_each_step_option(declarer, config);
 }
 
 std::map<std::string, std::string> TrainConfig::options() const {
   Texts texts;
   for_each_option(texts, *this);
+  return texts.take();
+}
+
+std::map<std::string, std::string> TrainConfig::step_options() const {
+  Texts texts;
+  for_each_step_option(texts, *this);
   return texts.take();
 }
 

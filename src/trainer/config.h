@@ -66,11 +66,13 @@ struct TrainConfig {
   std::string transport = "auto";
   double bucket_mb = 0;  ///< 0: measured
   bool overlap = true;
-  bool verify_reduce = false;
-  int64_t check_interval = 100;     ///< 0: never
   double peer_timeout = 0;          ///< seconds; 0: see peer_limit
   double collective_timeout = 120;  ///< seconds
   std::string bind_address;
+
+  // Checks.
+  bool verify_reduce = false;
+  int64_t check_interval = 100;  ///< 0: never
 
   /// The architecture for a vocabulary. Throws UsageError when it is none.
   GptConfig model(int64_t vocab_size) const;
@@ -92,6 +94,8 @@ struct TrainConfig {
 
   /// Option name (as in a configuration file) → value as text.
   std::map<std::string, std::string> options() const;
+  /// Those of declare_step_options alone.
+  std::map<std::string, std::string> step_options() const;
 };
 
 /// Declares every option, with its group and bounds, and the configuration file. `config` must
