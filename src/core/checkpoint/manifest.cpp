@@ -166,7 +166,7 @@ std::optional<int64_t> element_count(std::span<const int64_t> shape, int64_t lim
 std::filesystem::path existing_file(const std::filesystem::path& folder, std::string_view name) {
   std::filesystem::path path = folder / name;
   struct stat status {};
-  if (::stat(path.c_str(), &status) != 0 && errno == ENOENT) {
+  if (::stat(path.c_str(), &status) != 0 && (errno == ENOENT || errno == ENOTDIR)) {
     throw CorruptError("{}: not a whole checkpoint: {} is missing", folder.string(), name);
   }
   return path;

@@ -105,6 +105,18 @@ TEST_F(Store, PassesOverDamagedCheckpoints) {
   EXPECT_EQ(CheckpointReader(run()).path(), run() / "step_00000002");
 }
 
+TEST_F(Store, PassesOverAFileNamedLikeACheckpoint) {
+  CheckpointStore store(run(), 0);
+  save(store, 1);
+  write_bytes(run() / "step_00000009", "");
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(CheckpointReader(run()).path(), run() / "step_00000001");
+  EXPECT_THAT(testing::internal::GetCapturedStderr(),
+              HasSubstr("step_00000009: not a whole checkpoint: manifest.rec is missing"));
+  save(store, 9);
+  EXPECT_EQ(store.newest(), run() / "step_00000009");
+}
+
 TEST_F(Store, DoesNotPassForEmptyWhenAllIsDamaged) {
   CheckpointStore store(run(), 0);
   damage(save(store, 1) / "tensors.rec");
