@@ -30,8 +30,10 @@ TokenShardWriter::TokenShardWriter(std::filesystem::path path, int64_t vocabular
       format_(vocabulary > kUint16Symbols ? ShardFormat::kUint32 : ShardFormat::kUint16) {
   temporary_ += ".tmp";
   fd_ = open_file(temporary_, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW);
-  // The count is not known yet; finish() writes the header again.
-  write_all(fd_.get(), shard_header_bytes({format_, 0}), temporary_);
+  // finish() writes the header, which counts the tokens.
+  if (::lseek(fd_.get(), kShardHeaderBytes, SEEK_SET) < 0) {
+    throw_io("write to", temporary_);
+  }
 }
 
 TokenShardWriter::~TokenShardWriter() {

@@ -2,10 +2,12 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <bit>
+#include <csignal>
 #include <cstring>
 #include <numeric>
 #include <vector>
@@ -239,6 +241,23 @@ TEST_F(TokenShardTest, WriterLeavesNothingBehindWhenItFails) {
   EXPECT_THROW(write_token_shard(folder_ / "x.bin", std::vector<int32_t>{-1}, 10), InternalError);
   EXPECT_EQ(read_file(folder_ / "x.bin"), before);
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(folder_.path()), {}), 1);
+}
+
+// A limit on the size of files stands for a disk that is full from the begin.
+TEST_F(TokenShardTest, WriterLeavesNothingBehindOnAFullDisk) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit full{0, before.rlim_max};
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
+  const std::string error = error_of<IoError>([&] {
+    TokenShardWriter writer(folder_ / "x.bin", 10);
+    writer.append(std::vector<int32_t>{1, 2});
+  });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_THAT(error, HasSubstr("x.bin.tmp: File too large"));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
 }
 
 TEST_F(TokenShardTest, WriterNamesAFolderThatCannotBeWritten) {
