@@ -9,6 +9,9 @@
 namespace lockstep {
 namespace {
 
+constexpr int64_t kMostSize = 1 << 20;               // of each number of a shape
+constexpr int64_t kMostElements = int64_t{1} << 36;  // of a tensor: more than any GPU holds
+
 struct Options {
   std::vector<std::string> shapes;
   std::string json;
@@ -32,9 +35,14 @@ std::vector<AttentionShape> shapes_of(const Options& options) {
     for (size_t j = 0; j < 4; ++j) {
       const std::string& word = options.shapes[i + j];
       const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), size[j]);
-      if (error != std::errc() || end != word.data() + word.size() || size[j] < 1) {
-        throw UsageError("--shape: '{}' is no positive number", word);
+      if (error != std::errc() || end != word.data() + word.size() || size[j] < 1 ||
+          size[j] > kMostSize) {
+        throw UsageError("--shape: '{}' is no whole number from 1 to {}", word, kMostSize);
       }
+    }
+    if (size[0] * size[1] > kMostElements / (size[2] * size[3])) {
+      throw UsageError("--shape {},{},{},{}: a tensor has at most {} elements", size[0], size[1],
+                       size[2], size[3], kMostElements);
     }
     shapes.push_back({.batch = size[0], .time = size[2], .heads = size[1], .head_dim = size[3]});
   }
@@ -47,7 +55,7 @@ int run(int argc, char** argv) {
   cli.option("--shape", &options.shapes,
              "A shape B,H,T,D (sequences, heads, positions, elements of a head); may be given "
              "again. Without it, five of models");
-  cli.option("--seconds", &options.seconds, "Time for each shape").greater_than(0);
+  cli.option("--seconds", &options.seconds, "Time for each shape").greater_than(0).at_most(1e6);
   cli.option("--json", &options.json, "Write the figures to this file").value_name("FILE");
   cli.footer(
       "Times are medians over replays of CUDA graphs, the implementations in turns. TFLOP/s count "

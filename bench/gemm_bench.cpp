@@ -259,6 +259,9 @@ int run(int argc, char** argv) {
                          .json = options.json});
     return 0;
   }
+  if (cli.given("--rung")) {
+    throw UsageError("--rung is for --device cuda");
+  }
   if (!options.isa.empty()) {
     ::setenv("LOCKSTEP_ISA", options.isa.c_str(), 1);  // read at the first use of cpu_isa
   }

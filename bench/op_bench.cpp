@@ -94,19 +94,18 @@ void run_on_cpu(const Options& options, BenchModel model) {
   if (!options.isa.empty()) {
     ::setenv("LOCKSTEP_ISA", options.isa.c_str(), 1);  // read at the first use of cpu_isa
   }
-  fmt::print("# {}, {} thread(s), {}, build {}\n", isa_name(cpu_isa()), options.threads,
-             options.model, build_id());
-  fmt::print("{:<20} {:>18} {:>10} {:>8} {:>6} {:>8} {:>5} {:>9}\n", "op", "shape", "time_us",
-             "GB/s", "copy", "GFLOP/s", "calls", "step_us");
   model.batch = std::clamp<int64_t>(
       kMostLogits / (model.config.block_size * model.config.padded_vocab()), 1, model.batch);
-  std::vector<Row> rows;
   CpuStream stream(static_cast<int>(options.threads));
-  for (const OpCase& op : op_cases(model, stream)) {
-    if (op.name.find(options.op) != std::string::npos) {
-      rows.push_back(measure(op, options));
-      print_row(rows.back());
-    }
+  const std::vector<OpCase> cases = choose_ops(op_cases(model, stream), options.op);
+  fmt::print("# {}, {} thread(s), {}, batch {}, build {}\n", isa_name(cpu_isa()), options.threads,
+             options.model, model.batch, build_id());
+  fmt::print("{:<20} {:>18} {:>10} {:>8} {:>6} {:>8} {:>5} {:>9}\n", "op", "shape", "time_us",
+             "GB/s", "copy", "GFLOP/s", "calls", "step_us");
+  std::vector<Row> rows;
+  for (const OpCase& op : cases) {
+    rows.push_back(measure(op, options));
+    print_row(rows.back());
   }
   fmt::print("# all ops of one step: {:.1f} us\n", step_us(rows));
   if (!options.json.empty()) {
@@ -149,6 +148,9 @@ int run(int argc, char** argv) {
     model.batch = options.batch;
   }
   if (options.device == "cuda") {
+    if (cli.given("--threads") || cli.given("--isa")) {
+      throw UsageError("--threads and --isa are for --device cpu");
+    }
     run_cuda_op_bench({.model = model,
                        .name = options.model,
                        .op = options.op,

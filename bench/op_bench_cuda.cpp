@@ -84,6 +84,7 @@ void run_cuda_op_bench(const CudaOpBench& bench) {
   const CudaFacts facts = cuda_facts(0);
   const SmClock clock(facts.pci_id);
   CudaStream stream;
+  const std::vector<OpCase> cases = choose_ops(cuda_op_cases(bench.model, stream), bench.op);
   GraphTimer timer(stream, clock, bench.seconds);
   const double copy = copy_gbps(stream);
   fmt::print("# {}, driver {}, {}, batch {}, build {}\n", facts.name, clock.driver(), bench.name,
@@ -93,10 +94,7 @@ void run_cuda_op_bench(const CudaOpBench& bench) {
              "time_us", "GB/s", "copy", "calls", "step_us", "MHz");
   std::string body;
   double total = 0;
-  for (const OpCase& op : cuda_op_cases(bench.model, stream)) {
-    if (op.name.find(bench.op) == std::string::npos) {
-      continue;
-    }
+  for (const OpCase& op : cases) {
     const Row row = {op, timer.run({op.body})[0], copy};
     print_row(row);
     total += row.step_us();

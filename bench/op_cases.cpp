@@ -1,5 +1,6 @@
 #include "op_cases.h"
 
+#include "core/base/error.h"
 #include "op_activation_cases.h"
 #include "op_parameter_cases.h"
 
@@ -14,6 +15,18 @@ std::vector<OpCase> op_cases(const BenchModel& model, CpuStream& stream) {
   add_column_sums(cases, model);
   add_parameters(cases, model);
   return cases.take();
+}
+
+std::vector<OpCase> choose_ops(std::vector<OpCase> cases, std::string_view part) {
+  std::string names;
+  for (const OpCase& op : cases) {
+    names += (names.empty() ? "" : ", ") + op.name;
+  }
+  std::erase_if(cases, [part](const OpCase& op) { return op.name.find(part) == op.name.npos; });
+  if (cases.empty()) {
+    throw UsageError("--op {}: the ops are {}", part, names);
+  }
+  return cases;
 }
 
 }  // namespace lockstep

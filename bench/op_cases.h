@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bench_model.h"
@@ -22,5 +23,8 @@ struct OpCase {
 
 /// Every op but the matrix product, at the model's shapes, on a stream that outlives the cases.
 std::vector<OpCase> op_cases(const BenchModel& model, CpuStream& stream);
+
+/// Those whose name contains `part`. Throws UsageError, which names all that there are, for none.
+std::vector<OpCase> choose_ops(std::vector<OpCase> cases, std::string_view part);
 
 }  // namespace lockstep

@@ -20,7 +20,8 @@ def step_bench_of_ranks_that_disagree():
     for flag, values in (("--device", ("auto", "cpu")), ("--global-batch-size", ("12", "24")), ("--steps", ("2", "3")),
                          ("--vocab-size", ("65", "66"))):
         one, other = (["-np", "1", program("step_bench"), flag, value] for value in values)
-        refused([*MPIRUN, "--quiet", *one, ":", *other], [f"step_bench: the ranks disagree on {flag}", *values], DISAGREE)
+        refused([*MPIRUN, "--quiet", *one, ":", *other], [f"step_bench: the ranks disagree on {flag}", *values],
+                DISAGREE)
 
 
 def step_bench():
@@ -33,12 +34,32 @@ def step_bench():
     refused([*ranks, "--profile", "--device", "cpu"], ["--profile", "--device cuda"])
 
 
+def gemm_bench():
+    refused([program("gemm_bench"), "--mnk", "64,64,64", "--rung", "9"], ["--rung is for --device cuda"])
+    refused([program("gemm_bench"), "--mnk", "64,64,64", "--device", "cuda", "--threads", "2"], ["--threads"])
+
+
+def op_bench():
+    refused([program("op_bench"), "--op", "nosuchop"], ["--op nosuchop", "embedding forward", "attention backward"])
+    refused([program("op_bench"), "--device", "cuda", "--threads", "8"], ["--threads", "--device cpu"])
+    refused([program("op_bench"), "--device", "cuda", "--isa", "avx2"], ["--isa", "--device cpu"])
+
+
+def attention_bench():
+    refused([program("attention_bench"), "--shape", "4611686018427387904,4,4,4"], ["from 1 to 1048576"])
+    refused([program("attention_bench"), "--shape", "1048576,1048576,1048576,2"], ["at most 68719476736 elements"])
+    refused([program("attention_bench"), "--seconds", "1e300"], ["--seconds", "at most 1000000"])
+
+
 def main():
-    for case in (step_bench_of_ranks_that_disagree, step_bench):
+    failed = False
+    for case in (step_bench_of_ranks_that_disagree, step_bench, gemm_bench, op_bench, attention_bench):
         try:
             case()
         except Failure as failure:
-            sys.exit(f"{case.__name__}: {failure}")
+            failed = True
+            print(f"{case.__name__}: {failure}")
+    sys.exit(failed)
 
 
 main()
