@@ -38,10 +38,15 @@ ranks --mca btl self,tcp -np 2 "$bin/all_reduce_bench" -b 1M -e 64M -f 2 -n 15 -
 ranks -np 2 "$bin/step_bench" --json "$out/step.json" | tee "$out/step.txt"
 # What overlap hides of a link that is slower than memory: loopback of a network namespace of its own, 8 Gbit/s for both
 # directions together. Over shared memory the sums take less than 1 % of a step, and no core is idle to overlap them.
-unshare --map-root-user --net bash -c \
-  'ip link set lo up && tc qdisc add dev lo root tbf rate 8gbit burst 256kb latency 100ms && exec "$@"' slow_link \
-  mpirun --allow-run-as-root --bind-to none --oversubscribe -np 2 "$bin/step_bench" --transport socket --rounds 24 \
-  --steps 8 --json "$out/step_slow_link.json" | tee "$out/step_slow_link.txt"
+slow_link=(unshare --map-root-user --net bash -c
+  'ip link set lo up && tc qdisc add dev lo root tbf rate 8gbit burst 256kb latency 100ms && exec "$@"' slow_link)
+if "${slow_link[@]}" true 2>/dev/null; then
+  "${slow_link[@]}" mpirun --allow-run-as-root --bind-to none --oversubscribe -np 2 "$bin/step_bench" \
+    --transport socket --rounds 24 --steps 8 --json "$out/step_slow_link.json" | tee "$out/step_slow_link.txt"
+else
+  echo "left out: steps over a slow link; making one in a network namespace is not permitted here" |
+    tee "$out/step_slow_link.txt"
+fi
 
 "$bin/tokenize" --text "$text" --kind char --out "$scratch/data" >"$scratch/tokenize.txt"
 train() {
