@@ -21,7 +21,7 @@ enum class Reduction : uint8_t {
 
 /// The one place where the model's gradient ranges meet the communicator: a range that is ready
 /// joins a bucket, which is a view of the window, and a full bucket starts its sum. One call of
-/// `start`, the hook for the last micro-step's backward, and one call of `finish` per step.
+/// `on_ready`, the hook for the last micro-step's backward, and one call of `finish` per step.
 template <class Device>
 class Overlap {
  public:

@@ -19,7 +19,7 @@ struct StepMetrics {
   double tokens_per_second = 0;
   double comm_milliseconds = 0;     ///< the collectives were at work
   double exposed_milliseconds = 0;  ///< and computing waited for them
-  double seconds_left = 0;          ///< until max_steps; negative: not known yet
+  double seconds_left = 0;          ///< until TrainConfig::last_step; negative: not known yet
 
   double hidden_milliseconds() const { return comm_milliseconds - exposed_milliseconds; }
 };

@@ -10,9 +10,9 @@
 
 namespace lockstep {
 
-/// Base of every error that Lockstep throws. Caught only in `main` and at the top of threads; the
-/// exit code says which kind of failure it was. A message says what was wrong, where, and what to
-/// do about it.
+/// Base of every error that Lockstep throws. Caught where something can be done about it, else in
+/// `main` and at the top of threads; the exit code says which kind of failure it was. A message
+/// says what was wrong, where, and what to do about it.
 class Error : public std::runtime_error {
  public:
   Error(ExitCode code, const std::string& message) : std::runtime_error(message), code_(code) {}

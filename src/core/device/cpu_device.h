@@ -64,7 +64,8 @@ struct CpuDevice {
   using Host =
       CpuDevice;  ///< memory of the host that copies to and from the device are fastest with
   static constexpr bool kHostAccessible = true;
-  static constexpr bool kRunsBesideHost = false;  ///< an op's call returns before the op has run
+  /// Whether an op's call returns before the op has run.
+  static constexpr bool kRunsBesideHost = false;
   static constexpr std::string_view kName = "cpu";
 
   /// Zeroed memory, page-aligned. Throws OutOfMemoryError with the size asked for.

@@ -59,8 +59,7 @@ class Layout {
   int64_t end_ = 0;
 };
 
-/// The matrices of a layer lie before its vectors, so that tensors of one decay setting are
-/// neighbours and the optimizer needs two launches a layer instead of eight.
+/// Matrices before vectors: tensors of one decay setting are neighbours.
 void add_layer(Layout& layout, const GptConfig& config, int64_t layer) {
   const int64_t c = config.n_embd;
   // The residual stream sums 2 n_layer branches; GPT-2 keeps its variance by scaling their last
