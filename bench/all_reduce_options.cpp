@@ -155,13 +155,11 @@ bool parse_all_reduce_options(int argc, char** argv, AllReduceOptions* options) 
   declare_ours(cli, words, *options);
   cli.footer(
       "Each iteration fills the arrays anew, waits for all ranks, and is timed alone, from the "
-      "call "
-      "until the host sees its end; `time` is the median over the iterations of the mean over the "
-      "ranks. With -G the iterations run one after another in one launch, and a launch's time over "
-      "their number is one of the timings. In place sums a range of the window, as the trainer "
-      "does. "
-      "Out of place first copies the input from other memory into the window; the copy is timed. "
-      "Exits with 1 when a sum is wrong.");
+      "call until the host sees its end; `time` is the median over the iterations of the mean over "
+      "the ranks. With -G the iterations run one after another in one launch, and a launch's time "
+      "over their number is one of the timings. In place sums a range of the window, as the "
+      "trainer does. Out of place first copies the input from other memory into the window; the "
+      "copy is timed. Exits with 1 when a sum is wrong.");
   if (!cli.parse(argc, argv)) {
     return false;
   }

@@ -232,10 +232,10 @@ void add_options(CommandLine& cli, Options& options) {
   cli.footer(
       "Times are medians; ratio = the baseline's time over ours, fused = time with bias, GELU and "
       "its derivative over time of the plain product, both medians over interleaved rounds. One "
-      "thread is timed by "
-      "its processor time, several by the wall clock. --device cuda times the ladder's rungs as "
-      "replays of CUDA graphs and, where its library is found, cuBLAS; UNPINNED says that the SM "
-      "clock was not locked or moved; error is max |c - fp64| / max |fp64| over some elements.");
+      "thread is timed by its processor time, several by the wall clock. --device cuda times the "
+      "ladder's rungs as replays of CUDA graphs and, where its library is found, cuBLAS; UNPINNED "
+      "says that the SM clock was not locked or moved; error is max |c - fp64| / max |fp64| over "
+      "some elements.");
 }
 
 int run(int argc, char** argv) {

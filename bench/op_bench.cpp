@@ -133,10 +133,8 @@ int run(int argc, char** argv) {
       "Times are medians; GB/s counts the bytes that must move at least; copy = time of a memcpy "
       "that moves as many, over the op's; step_us = time in one training step of the model. On the "
       "CPU one thread is timed by its processor time, several by the wall clock. On a GPU ops run "
-      "in "
-      "CUDA graphs, attention is left to attention_bench, and the copy is of 1 GiB; operands "
-      "smaller "
-      "than the L2 cache stay in it, as they do in a training step.");
+      "in CUDA graphs, attention is left to attention_bench, and the copy is of 1 GiB; operands "
+      "smaller than the L2 cache stay in it, as they do in a training step.");
   if (!cli.parse(argc, argv)) {
     return 0;
   }

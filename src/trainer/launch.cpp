@@ -33,8 +33,7 @@ bool chooses_cuda(const Group& group, const TrainConfig& config) {
   if (with != all.end() && without != all.end()) {
     throw UsageError(
         "--device auto: {} sees a GPU and {} does not: give --device cpu, or start ranks only "
-        "where "
-        "there are GPUs",
+        "where there are GPUs",
         rank_name(group.peers[static_cast<size_t>(with - all.begin())]),
         rank_name(group.peers[static_cast<size_t>(without - all.begin())]));
   }

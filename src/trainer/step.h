@@ -51,8 +51,7 @@ inline void check_same_parameters(int64_t step, const std::vector<uint64_t>& fin
     if (fingerprints[rank] != fingerprints[0]) {
       throw RanksDisagreeError(
           "step {}: the parameters of rank {} ({:016x}) are not those of rank 0 ({:016x}): a sum "
-          "or "
-          "a memory has failed. No checkpoint was written after this; --resume from one before "
+          "or a memory has failed. No checkpoint was written after this; --resume from one before "
           "--check-interval steps",
           step + 1, rank, fingerprints[rank], fingerprints[0]);
     }

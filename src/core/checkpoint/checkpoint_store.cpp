@@ -185,8 +185,7 @@ fs::path CheckpointStore::save(const TrainingState& state,
     if (!fs::exists(out_dir_, unknown) && !unknown) {
       throw IoError(
           "step {} could not be saved: {} is gone, deleted or unmounted, and the checkpoints in "
-          "it; "
-          "make it again and the next save can succeed",
+          "it; make it again and the next save can succeed",
           state.step, out_dir_.string());
     }
     const std::optional<int64_t> available = free_bytes(out_dir_);
