@@ -57,7 +57,6 @@ class Gpt {
 
   const GptConfig& config() const;
   const ParamTable& table() const;
-  int64_t activation_bytes() const;
 
  private:
   struct Impl;

@@ -172,9 +172,4 @@ const ParamTable& Gpt<Device>::table() const {
   return impl_->table;
 }
 
-template <class Device>
-int64_t Gpt<Device>::activation_bytes() const {
-  return impl_->plan.size() * static_cast<int64_t>(sizeof(float));
-}
-
 }  // namespace lockstep
