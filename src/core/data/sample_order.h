@@ -18,7 +18,6 @@ class SampleOrder {
 
   /// First token of the sample's inputs; its targets start one later.
   int64_t offset(int64_t index) const;
-  int64_t samples_per_epoch() const { return windows_; }
 
  private:
   uint64_t seed_;

@@ -71,11 +71,4 @@ void TokenShardWriter::finish() {
   sync_directory(path_.has_parent_path() ? path_.parent_path() : ".");
 }
 
-void write_token_shard(const std::filesystem::path& path, std::span<const int32_t> tokens,
-                       int64_t vocabulary) {
-  TokenShardWriter writer(path, vocabulary);
-  writer.append(tokens);
-  writer.finish();
-}
-
 }  // namespace lockstep

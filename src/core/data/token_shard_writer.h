@@ -41,8 +41,4 @@ class TokenShardWriter {
   std::vector<std::byte> buffer_;
 };
 
-/// Writes a whole shard.
-void write_token_shard(const std::filesystem::path& path, std::span<const int32_t> tokens,
-                       int64_t vocabulary);
-
 }  // namespace lockstep

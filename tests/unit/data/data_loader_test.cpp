@@ -7,9 +7,9 @@
 #include <numeric>
 
 #include "core/base/error.h"
-#include "core/data/token_shard_writer.h"
 #include "support/error_of.h"
 #include "support/temporary_folder.h"
+#include "support/write_token_shard.h"
 
 namespace lockstep {
 namespace {
