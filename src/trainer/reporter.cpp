@@ -24,7 +24,7 @@ std::string counted(int64_t count, const char* one) {
 }
 
 std::string schedule_line(const ScheduleTrial::Outcome& trial) {
-  const bool beside = trial.chosen == 0;
+  const bool beside = trial.chosen == Schedule::kBeside;
   return fmt::format("sums: {} backward; a step takes {:.3f} ms less than with sums {} it",
                      beside ? "beside" : "behind", 1e3 * trial.gain, beside ? "behind" : "beside");
 }

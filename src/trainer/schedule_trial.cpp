@@ -25,29 +25,33 @@ double median(std::vector<double> values) {
 
 }  // namespace
 
-int ScheduleTrial::schedule(int64_t index) const {
+Schedule ScheduleTrial::schedule(int64_t index) const {
   if (!on_ || index < kWarmUp || (index >= kEnd && index < kDecided)) {
-    return 0;
+    return Schedule::kBeside;
   }
-  return index >= kDecided ? chosen_ : static_cast<int>((index - kWarmUp) / kBlock % 2);
+  if (index >= kDecided) {
+    return chosen_;
+  }
+  return (index - kWarmUp) / kBlock % 2 == 0 ? Schedule::kBeside : Schedule::kBehind;
 }
 
 void ScheduleTrial::add(int64_t index, double seconds) {
   if (on_ && index >= kWarmUp && index < kEnd && (index - kWarmUp) % kBlock >= kUnmeasured) {
-    seconds_[static_cast<size_t>(schedule(index))].push_back(seconds);
+    seconds_[schedule(index)].push_back(seconds);
   }
 }
 
-float ScheduleTrial::told(int64_t index) const {
-  return on_ && index == kTelling ? static_cast<float>(median(seconds_[1]) - median(seconds_[0]))
-                                  : 0.0F;
+float ScheduleTrial::behind_less_beside(int64_t index) const {
+  return on_ && index == kTelling
+             ? static_cast<float>(median(seconds_.behind) - median(seconds_.beside))
+             : 0.0F;
 }
 
 std::optional<ScheduleTrial::Outcome> ScheduleTrial::decide(int64_t index, double mean) {
   if (!on_ || index != kTelling) {
     return std::nullopt;
   }
-  chosen_ = mean < 0 ? 1 : 0;
+  chosen_ = mean < 0 ? Schedule::kBehind : Schedule::kBeside;
   return Outcome{chosen_, std::abs(mean)};
 }
 

@@ -38,12 +38,12 @@ class StepRecord {
     bool stop = false;         ///< it was asked to stop
     bool save_failed = false;  ///< it could not write a checkpoint
   };
-  /// `told`: as ScheduleTrial.
-  std::vector<float> start(Flags mine, float told = 0) const {
+  /// `behind_less_beside`: of ScheduleTrial.
+  std::vector<float> start(Flags mine, float behind_less_beside = 0) const {
     std::vector<float> record(static_cast<size_t>(range().size()), 0.0F);
     record[stop_slot()] = mine.stop ? 1.0F : 0.0F;
     record[save_failed_slot()] = mine.save_failed ? 1.0F : 0.0F;
-    record[told_slot()] = told;
+    record[trial_slot()] = behind_less_beside;
     return record;
   }
 
@@ -51,9 +51,9 @@ class StepRecord {
   Flags flags(const std::vector<float>& sum) const {
     return {sum[stop_slot()] != 0, sum[save_failed_slot()] != 0};
   }
-  /// Of all ranks.
-  double mean_told(const std::vector<float>& sum) const {
-    return static_cast<double>(sum[told_slot()]) / ranks_;
+  /// The mean of all ranks.
+  double behind_less_beside(const std::vector<float>& sum) const {
+    return static_cast<double>(sum[trial_slot()]) / ranks_;
   }
   /// By rank.
   std::vector<uint64_t> fingerprints(const std::vector<float>& sum) const {
@@ -77,7 +77,7 @@ class StepRecord {
   static constexpr int64_t kFacts = 3;
   size_t stop_slot() const { return static_cast<size_t>(losses_); }
   size_t save_failed_slot() const { return static_cast<size_t>(losses_) + 1; }
-  size_t told_slot() const { return static_cast<size_t>(losses_) + 2; }
+  size_t trial_slot() const { return static_cast<size_t>(losses_) + 2; }
 
   int64_t fingerprints_begin() const { return losses_ + kFacts; }
 

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <cstdint>
 #include <functional>
@@ -12,6 +11,7 @@
 #include "core/data/data_loader.h"
 #include "core/device/buffer.h"
 #include "kernels/adamw.h"
+#include "trainer/schedule_trial.h"
 #include "trainer/step.h"
 #include "trainer/step_batch.h"
 #include "trainer/step_marks.h"
@@ -34,7 +34,7 @@ struct StepSlot {
         marks(timing, micro_steps) {}
 
   /// Step `number` begins, behind `earlier` ones of this process.
-  void start(int64_t number, int64_t earlier, int in_schedule) {
+  void start(int64_t number, int64_t earlier, Schedule in_schedule) {
     step = number;
     index = earlier;
     schedule = in_schedule;
@@ -55,7 +55,7 @@ struct StepSlot {
 
   /// Launches `work`, which is the same at each call in a schedule, as a graph.
   void launch(typename Device::Stream& stream, const std::function<void()>& work) {
-    typename Device::Graph& graph = graphs[static_cast<size_t>(schedule)];
+    typename Device::Graph& graph = graphs[schedule];
     if (graph.empty()) {
       graph = typename Device::Graph(stream, work);
     }
@@ -79,11 +79,11 @@ struct StepSlot {
   Buffer<Host, float> summed_record;  ///< what came back
   Buffer<Host, double> squared_norm;
   StepMarks<Device> marks;
-  std::array<typename Device::Graph, 2> graphs;  ///< of the step, by schedule, once captured
+  BySchedule<typename Device::Graph> graphs;  ///< of the step, once captured
   typename Device::Event done;
   int64_t step = 0;
   int64_t index = 0;  ///< of the step, since the process began
-  int schedule = 0;   ///< as ScheduleTrial
+  Schedule schedule = Schedule::kBeside;
   Clock::time_point begin;
 };
 

@@ -85,7 +85,7 @@ class TrainingStep {
       fingerprint(stream, {fingerprint_.view(), replica_->parameters()});
     }
     // The first step of a kind sizes what its ops need: a capture cannot allocate.
-    if (std::exchange(has_run_[static_cast<size_t>(slot.schedule)], true) && options_.graph) {
+    if (std::exchange(has_run_[slot.schedule], true) && options_.graph) {
       slot.launch(stream, [this, &slot] { run(slot); });
     } else {
       run(slot);
@@ -117,7 +117,7 @@ class TrainingStep {
     collected_ = now;
     const std::vector<float> facts = slot.complete(result, record_);
     trial_.add(slot.index, result.seconds);
-    result.trial = trial_.decide(slot.index, record_.mean_told(facts));
+    result.trial = trial_.decide(slot.index, record_.behind_less_beside(facts));
     check_same_parameters(slot.step, record_.fingerprints(facts));
     check_finite(slot.step, result.loss, result.norm);
     return result;
@@ -130,7 +130,7 @@ class TrainingStep {
   void fill(Slot& slot, double learning_rate, StepRecord::Flags flags,
             const NextBatch& next_batch) {
     slot.fill_batch(next_batch);
-    const std::vector<float> record = record_.start(flags, trial_.told(slot.index));
+    const std::vector<float> record = record_.start(flags, trial_.behind_less_beside(slot.index));
     std::copy(record.begin(), record.end(), slot.record.view().begin());
     slot.scalars.view()[0] = replica_->optimizer().scalars(slot.step, learning_rate);
   }
@@ -144,7 +144,7 @@ class TrainingStep {
   /// Everything that a step enqueues.
   void run(Slot& slot) {
     auto& stream = replica_->stream();
-    Overlap<Device>& overlap = overlaps_[static_cast<size_t>(slot.schedule)];
+    Overlap<Device>& overlap = overlaps_[slot.schedule];
     slot.marks.begin(stream);
     auto& beside = branch_.fork(stream);
     copy_from_host(beside, scalars_.view(), slot.scalars.view().data());
@@ -185,8 +185,8 @@ class TrainingStep {
   StepRecord record_;
   View<Device, float> window_;
   ScheduleTrial trial_;
-  std::array<Overlap<Device>, 2> overlaps_;  ///< by schedule
-  std::array<bool, 2> has_run_{};            ///< a step of the schedule
+  BySchedule<Overlap<Device>> overlaps_;
+  BySchedule<bool> has_run_{};  ///< a step of the schedule
   Branch<Device> branch_;
   StepBatch<Device> batch_;
   Buffer<Device, AdamWStep> scalars_;
