@@ -34,7 +34,7 @@ void print(const StepFigures& f) {
     row("  optimizer", f.optimizer);
   }
   if (f.comm.median > 0) {
-    row("step, nothing sent", f.replica);
+    row("step, nothing sent", f.nothing_sent);
     row("step, its record alone", f.in_step);
     if (f.after.median > 0) {
       row("step, sums after backward", f.after);
@@ -43,7 +43,7 @@ void print(const StepFigures& f) {
     fmt::print("exposed communication {:.3f} ms = step - step with nothing sent\n",
                1e3 * f.exposed());
     fmt::print("in step {:.3f} ms: ranks that wait for each other, with nothing else sent\n",
-               1e3 * (f.in_step.median - f.replica.median));
+               1e3 * (f.in_step.median - f.nothing_sent.median));
     if (f.after.median > 0) {
       fmt::print("without overlap {:.3f} ms\n", 1e3 * f.exposed_without_overlap());
     }
@@ -72,7 +72,7 @@ std::string to_json(const StepBenchConfig& config, const StepFigures& f) {
       build_id(), f.ranks, f.rank_batch, f.transport, f.device, options,
       config.steps * config.rounds, ms("step", f.step), ms("forward", f.forward),
       ms("backward", f.backward), ms("waited", f.waited), ms("optimizer", f.optimizer),
-      ms("replica", f.replica), ms("in_step", f.in_step), ms("after", f.after),
+      ms("replica", f.nothing_sent), ms("in_step", f.in_step), ms("after", f.after),
       ms("comm_alone", f.comm), 1e3 * f.exposed(), 1e3 * f.exposed_without_overlap(),
       static_cast<double>(f.tokens) / f.step.median, f.reduced_bytes, f.memory_bytes);
 }

@@ -36,15 +36,15 @@ struct StepFigures {
   Quantiles backward;
   Quantiles waited;  ///< for sums, behind backward
   Quantiles optimizer;
-  Quantiles replica;  ///< a step with nothing sent
+  Quantiles nothing_sent;
   Quantiles in_step;  ///< a step that sums its record alone, so that each rank waits for the others
   Quantiles after;    ///< a step with all sums after backward, where `step` overlaps them; else 0
   Quantiles comm;     ///< the collectives with nothing computed
   std::string profile;  ///< a table of a step's ops; empty unless asked for
 
-  double exposed() const { return step.median - replica.median; }
+  double exposed() const { return step.median - nothing_sent.median; }
   double exposed_without_overlap() const {
-    return (after.median > 0 ? after.median : step.median) - replica.median;
+    return (after.median > 0 ? after.median : step.median) - nothing_sent.median;
   }
 };
 

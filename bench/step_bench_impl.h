@@ -90,9 +90,9 @@ class StepBench {
     figures.waited = quantiles_of(reduction, [](const StepResult& r) { return r.times.exposed; });
     figures.optimizer =
         quantiles_of(reduction, [](const StepResult& r) { return r.times.optimizer; });
-    figures.replica = figures.step;
+    figures.nothing_sent = figures.step;
     if (group_.world_size() > 1) {
-      figures.replica = quantiles_of(Reduction::kNone, seconds);
+      figures.nothing_sent = quantiles_of(Reduction::kNone, seconds);
       figures.in_step = quantiles_of(Reduction::kRecordAlone, seconds);
       if (config_.train.overlap) {
         figures.after = quantiles_of(Reduction::kAfterBackward, seconds);
