@@ -18,7 +18,7 @@
 #include "core/base/exit_code.h"
 #include "core/base/log.h"
 #include "core/checkpoint/checkpoint_folder.h"
-#include "core/checkpoint/checkpoint_store.h"
+#include "core/checkpoint/checkpoint_reader.h"
 #include "core/checkpoint/state_hash.h"
 
 namespace lockstep {

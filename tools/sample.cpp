@@ -16,7 +16,7 @@
 
 #include "core/base/command_line.h"
 #include "core/base/error.h"
-#include "core/checkpoint/checkpoint_store.h"
+#include "core/checkpoint/checkpoint_reader.h"
 #include "core/data/tokenizer.h"
 #include "core/data/utf8_stream.h"
 #include "core/device/cpu_device.h"

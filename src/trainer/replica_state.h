@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "comm/communicator.h"
-#include "core/checkpoint/checkpoint_store.h"
+#include "core/checkpoint/checkpoint_reader.h"
 #include "trainer/replica.h"
 
 namespace lockstep {

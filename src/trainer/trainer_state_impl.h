@@ -5,6 +5,7 @@
 
 #include "core/base/build_id.h"
 #include "core/base/log.h"
+#include "core/checkpoint/checkpoint_reader.h"
 #include "trainer/continuation.h"
 #include "trainer/replica_state.h"
 #include "trainer/trainer.h"

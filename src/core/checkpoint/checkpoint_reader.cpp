@@ -1,8 +1,9 @@
+#include "core/checkpoint/checkpoint_reader.h"
+
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/checkpoint/checkpoint_folder.h"
-#include "core/checkpoint/checkpoint_store.h"
 #include "core/checkpoint/manifest.h"
 #include "core/checkpoint/tensor_file.h"
 

@@ -3,7 +3,7 @@
 #include <string>
 #include <vector>
 
-#include "core/checkpoint/checkpoint_store.h"
+#include "core/checkpoint/checkpoint_reader.h"
 #include "core/checkpoint/training_state.h"
 
 namespace lockstep {

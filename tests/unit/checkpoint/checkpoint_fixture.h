@@ -14,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/checkpoint/checkpoint_reader.h"
 #include "core/checkpoint/checkpoint_store.h"
 #include "core/checkpoint/training_state.h"
 #include "support/temporary_folder.h"
