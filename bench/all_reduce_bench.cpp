@@ -13,9 +13,9 @@
 #include "comm/run_under.h"
 #include "comm/start_together.h"
 #include "comm/transport_select.h"
-#include "core/base/command_line.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/run_main.h"
 
 namespace lockstep {
 namespace {

@@ -5,6 +5,7 @@
 #include "core/base/command_line.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/run_main.h"
 
 namespace lockstep {
 namespace {

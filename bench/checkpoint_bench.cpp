@@ -11,6 +11,7 @@
 #include "core/base/command_line.h"
 #include "core/base/file.h"
 #include "core/base/random.h"
+#include "core/base/run_main.h"
 #include "core/checkpoint/checkpoint_reader.h"
 #include "core/checkpoint/checkpoint_store.h"
 #include "timing.h"

@@ -13,6 +13,7 @@
 #include "core/base/error.h"
 #include "core/base/file.h"
 #include "core/base/random.h"
+#include "core/base/run_main.h"
 #include "gemm_bench_cuda.h"
 #include "gemm_shapes.h"
 #include "kernels/cpu/isa.h"

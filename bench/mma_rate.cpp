@@ -6,6 +6,7 @@
 
 #include "core/base/build_id.h"
 #include "core/base/command_line.h"
+#include "core/base/run_main.h"
 #include "graph_timer.h"
 #include "mma_rate_kernels.h"
 

@@ -12,6 +12,7 @@
 #include "core/base/command_line.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/run_main.h"
 #include "core/device/cpu_device.h"
 #include "kernels/cpu/isa.h"
 #include "op_bench_cuda.h"

@@ -15,6 +15,7 @@
 #include "core/base/command_line.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/run_main.h"
 #include "trainer/batch_plan.h"
 #include "trainer/launch.h"
 

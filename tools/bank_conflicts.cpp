@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "core/base/command_line.h"
+#include "core/base/run_main.h"
 #include "kernels/layout/access_table.h"
 
 namespace lockstep {

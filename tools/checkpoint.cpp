@@ -17,6 +17,7 @@
 #include "core/base/error.h"
 #include "core/base/exit_code.h"
 #include "core/base/log.h"
+#include "core/base/run_main.h"
 #include "core/checkpoint/checkpoint_folder.h"
 #include "core/checkpoint/checkpoint_reader.h"
 #include "core/checkpoint/state_hash.h"

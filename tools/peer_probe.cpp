@@ -5,6 +5,7 @@
 #include "comm/run_under.h"
 #include "core/base/command_line.h"
 #include "core/base/file.h"
+#include "core/base/run_main.h"
 #include "core/device/cuda_device.h"
 #include "peer_probe_gpu.h"
 #include "trainer/launch.h"

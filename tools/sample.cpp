@@ -16,6 +16,7 @@
 
 #include "core/base/command_line.h"
 #include "core/base/error.h"
+#include "core/base/run_main.h"
 #include "core/checkpoint/checkpoint_reader.h"
 #include "core/data/tokenizer.h"
 #include "core/data/utf8_stream.h"

@@ -11,6 +11,7 @@
 #include "core/base/error.h"
 #include "core/base/exit_code.h"
 #include "core/base/file.h"
+#include "core/base/run_main.h"
 #include "core/data/token_shard_writer.h"
 #include "core/data/tokenizer.h"
 #include "core/data/utf8.h"

@@ -2,6 +2,7 @@
 // the options, configs/ holds recipes.
 #include "comm/mpi_bootstrap.h"
 #include "core/base/command_line.h"
+#include "core/base/run_main.h"
 #include "trainer/batch_plan.h"
 #include "trainer/config.h"
 #include "trainer/launch.h"

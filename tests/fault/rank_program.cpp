@@ -17,6 +17,7 @@
 #include "comm/run_under.h"
 #include "core/base/command_line.h"
 #include "core/base/file.h"
+#include "core/base/run_main.h"
 
 namespace lockstep {
 namespace {

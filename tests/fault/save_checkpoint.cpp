@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "core/base/command_line.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
+#include "core/base/run_main.h"
 #include "core/checkpoint/checkpoint_reader.h"
 #include "core/checkpoint/checkpoint_store.h"
 

@@ -1,8 +1,9 @@
+#include "core/base/run_main.h"
+
 #include <cstdio>
 #include <utility>
 
 #include "core/base/as_error.h"
-#include "core/base/command_line.h"
 #include "core/base/error.h"
 #include "core/base/log.h"
 

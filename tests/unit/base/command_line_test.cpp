@@ -14,6 +14,7 @@
 
 #include "core/base/build_id.h"
 #include "core/base/error.h"
+#include "core/base/run_main.h"
 #include "support/error_of.h"
 
 namespace lockstep {
