@@ -4,7 +4,7 @@
 #include "step_bench.h"
 #include "step_bench_impl.h"
 #include "step_profile.h"
-#include "trainer/cuda_facts.h"
+#include "trainer/cuda_device_facts.h"
 
 namespace lockstep {
 

@@ -11,7 +11,7 @@
 #include "core/base/clock.h"
 #include "core/base/exit_code.h"
 #include "core/base/file.h"
-#include "trainer/cuda_facts.h"
+#include "trainer/cuda_device_facts.h"
 #include "trainer/reporter.h"
 
 namespace lockstep {

@@ -1,7 +1,7 @@
 #include "comm/cuda/communicator.h"
 #include "core/device/cuda_branch.h"
 #include "kernels/cuda/ops.h"
-#include "trainer/cuda_facts.h"
+#include "trainer/cuda_device_facts.h"
 #include "trainer/trainer.h"
 #include "trainer/trainer_impl.h"
 

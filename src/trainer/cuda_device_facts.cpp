@@ -1,4 +1,4 @@
-#include "trainer/cuda_facts.h"
+#include "trainer/cuda_device_facts.h"
 
 #include <optional>
 
