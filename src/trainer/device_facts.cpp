@@ -2,9 +2,15 @@
 
 #include <fmt/core.h>
 
+#include "comm/cpu_threads.h"
 #include "kernels/cpu/isa.h"
 
 namespace lockstep {
+
+CpuStream make_cpu_stream(const Group& group, const TrainConfig& config) {
+  const int fair = default_threads(group.bootstrap, group.peers);  // --threads is each rank's own
+  return CpuStream(config.threads == 0 ? fair : static_cast<int>(config.threads));
+}
 
 DevicePlace place_of(const CpuStream& stream) {
   DevicePlace place;

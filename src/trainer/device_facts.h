@@ -4,11 +4,12 @@
 #include <string>
 
 #include "core/device/cpu_device.h"
+#include "trainer/config.h"
 #include "trainer/group.h"
 #include "trainer/memory_plan.h"
 
-// What a run asks of a device's stream, in words. Each device has these overloads: the GPU's are
-// beside the trainer on it.
+// A device's stream and what a run asks of it, in words. Each device has these overloads: the GPU's
+// are beside the trainer on it.
 
 namespace lockstep {
 
@@ -19,6 +20,9 @@ struct DevicePlace {
   std::string numa_node = {};  ///< that the device is attached to
   bool is_on_bus() const { return !pci_id.empty(); }
 };
+
+/// A stream with the threads of --threads, or with this rank's share of the CPUs. Collective.
+CpuStream make_cpu_stream(const Group& group, const TrainConfig& config);
 
 DevicePlace place_of(const CpuStream& stream);
 /// What decides the bits of results and must be equal on all ranks, by name.
