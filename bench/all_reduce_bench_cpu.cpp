@@ -11,24 +11,13 @@
 namespace lockstep {
 namespace {
 
-int64_t elements_of(int64_t bytes) {
-  return bytes / static_cast<int64_t>(sizeof(float));
-}
-
 class CpuAllReduceBench final : public AllReduceBench {
  public:
   CpuAllReduceBench(MpiBootstrap& bootstrap, const PeerTable& peers, ControlPlane& control,
                     const AllReduceOptions& options)
       : bootstrap_(bootstrap),
         options_(options),
-        communicator_(bootstrap, peers, control,
-                      [&] {
-                        CommunicatorOptions communicator;
-                        communicator.transport = options.transport;
-                        communicator.window_elements = elements_of(options.table.max_bytes);
-                        communicator.bind_address = options.bind_address;
-                        return communicator;
-                      }()),
+        communicator_(bootstrap, peers, control, options.communicator()),
         ordinary_(elements_of(options.table.max_bytes)) {}
 
   std::string device() const override { return "CPU"; }

@@ -24,10 +24,6 @@
 namespace lockstep {
 namespace {
 
-int64_t elements_of(int64_t bytes) {
-  return bytes / static_cast<int64_t>(sizeof(float));
-}
-
 /// Whether sums go over peer access: by force, or where the trainer would take it too. Collective.
 bool sums_over_peers(Bootstrap& bootstrap, const PeerTable& peers,
                      const AllReduceOptions& options) {
@@ -49,10 +45,7 @@ class Sums {
         control_(control),
         load_(options.beside ? SumLoad::kBeside : SumLoad::kAlone),
         algorithm_(peer_algorithm(options.algorithm)) {
-    CommunicatorOptions of_communicator;
-    of_communicator.transport = options.transport;
-    of_communicator.window_elements = elements_of(options.table.max_bytes);
-    of_communicator.bind_address = options.bind_address;
+    const CommunicatorOptions of_communicator = options.communicator();
     if (!sums_over_peers(bootstrap, peers, options)) {
       communicator_.emplace(bootstrap, peers, control, of_communicator);
       return;

@@ -139,13 +139,20 @@ void check(const AllReduceOptions& options) {
       options.transport != TransportChoice::kStaged) {
     throw UsageError("--beside is for --transport peer or staged");
   }
-  if (options.baseline == Baseline::kMpi &&
-      options.table.max_bytes / static_cast<int64_t>(sizeof(float)) > INT_MAX) {
+  if (options.baseline == Baseline::kMpi && elements_of(options.table.max_bytes) > INT_MAX) {
     throw UsageError("--baseline mpi: MPI_Allreduce counts up to {} elements; lower -e", INT_MAX);
   }
 }
 
 }  // namespace
+
+CommunicatorOptions AllReduceOptions::communicator() const {
+  CommunicatorOptions communicator;
+  communicator.transport = transport;
+  communicator.window_elements = elements_of(table.max_bytes);
+  communicator.bind_address = bind_address;
+  return communicator;
+}
 
 bool parse_all_reduce_options(int argc, char** argv, AllReduceOptions* options) {
   Words words;

@@ -20,7 +20,14 @@ struct AllReduceOptions {
   double min_bus_bandwidth = 0;  ///< GB/s, of the average
   std::string json;
   std::string bind_address;
+
+  /// Of a window for the largest size.
+  CommunicatorOptions communicator() const;
 };
+
+constexpr int64_t elements_of(int64_t bytes) {
+  return bytes / static_cast<int64_t>(sizeof(float));
+}
 
 /// False when help was printed. Throws UsageError.
 bool parse_all_reduce_options(int argc, char** argv, AllReduceOptions* options);

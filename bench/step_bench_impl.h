@@ -45,7 +45,8 @@ class StepBench {
         model_(config.train.model(config.vocab_size)),
         window_(ParamTable(model_).arena_size(), plan_, 0),
         stream_(stream),
-        communicator_(group.bootstrap, group.peers, group.control, communicator_options()),
+        communicator_(group.bootstrap, group.peers, group.control,
+                      config.train.communicator(window_.elements())),
         replica_(stream_, model_, config.train.adamw(), 1, plan_.batch_size,
                  communicator_.window().subview(window_.gradients)),
         bucket_elements_(bucket_size<Device>(config.train.bucket_elements(), group.bootstrap,
@@ -121,12 +122,6 @@ class StepBench {
         model_.n_head, model_.n_embd, model_.block_size, config_.vocab_size,
         ParamTable(model_).parameter_count(), plan_.global_batch_size(), model_.block_size);
     return figures;
-  }
-
-  CommunicatorOptions communicator_options() const {
-    CommunicatorOptions options = config_.train.communicator();
-    options.window_elements = window_.elements();
-    return options;
   }
 
   std::vector<StepResult> run_block(Reduction reduction, int64_t steps) {

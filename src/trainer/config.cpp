@@ -298,10 +298,11 @@ std::chrono::milliseconds TrainConfig::peer_limit(bool cuda) const {
   return milliseconds(peer_timeout != 0 ? peer_timeout : cuda ? kOnGpus : kOnCpus);
 }
 
-CommunicatorOptions TrainConfig::communicator() const {
+CommunicatorOptions TrainConfig::communicator(int64_t window_elements) const {
   CommunicatorOptions communicator;
   communicator.transport = transport_choice(transport);
   communicator.collective_timeout = milliseconds(collective_timeout);
+  communicator.window_elements = window_elements;
   communicator.bind_address = bind_address;
   return communicator;
 }

@@ -82,8 +82,7 @@ struct TrainConfig {
   ControlOptions control() const;
   /// How long a rank may be silent once the run is on GPUs or CPUs.
   std::chrono::milliseconds peer_limit(bool cuda) const;
-  /// Without the size of the window, which the model decides.
-  CommunicatorOptions communicator() const;
+  CommunicatorOptions communicator(int64_t window_elements) const;
 
   /// The step after which this start of the program ends, finished or not.
   int64_t last_step() const { return stop_at == 0 ? max_iters : stop_at; }

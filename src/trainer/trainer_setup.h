@@ -18,12 +18,6 @@
 
 namespace lockstep {
 
-inline CommunicatorOptions communicator_options(const TrainConfig& config, const RunPlan& plan) {
-  CommunicatorOptions options = config.communicator();
-  options.window_elements = plan.window.elements();
-  return options;
-}
-
 /// Of the run's buckets; what was measured for it is printed. Without overlap there are none.
 template <class Device>
 int64_t bucket_elements(const Group& group, const TrainConfig& config,
@@ -46,7 +40,7 @@ inline StepOptions step_options(const Group& group, const TrainConfig& config, c
           .reduction = config.overlap ? Reduction::kOverlapped : Reduction::kAfterBackward,
           // Where sums depend on how they are cut, it must not be time that cuts them.
           .trial = config.overlap && config.bucket_elements() == 0 &&
-                   has_ring_bits(config.communicator().transport, group.world_size()),
+                   has_ring_bits(transport_choice(config.transport), group.world_size()),
           .bucket_elements = bucket_elements,
           .check_interval = config.check_interval,
           .graph = config.cuda_graph && !config.verify_reduce};

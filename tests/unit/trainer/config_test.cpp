@@ -86,16 +86,17 @@ TEST(Config, FlagsReachWhatTheyName) {
   EXPECT_EQ(config.last_step(), 20);
   EXPECT_EQ(config.adamw().grad_clip, 0);
   EXPECT_FALSE(config.overlap);
-  EXPECT_EQ(config.communicator().transport, TransportChoice::kSocket);
+  EXPECT_EQ(config.communicator(64).transport, TransportChoice::kSocket);
   EXPECT_EQ(config.control().peer_timeout, std::chrono::milliseconds(2500));
-  EXPECT_EQ(config.communicator().collective_timeout, std::chrono::seconds(7));
+  EXPECT_EQ(config.communicator(64).collective_timeout, std::chrono::seconds(7));
+  EXPECT_EQ(config.communicator(64).window_elements, 64);
   EXPECT_EQ(config.bucket_elements(), 131072);
   EXPECT_EQ(config.lr_schedule().lr_decay_iters, 400);
 }
 
 TEST(Config, TransportsAreNamedByTheirWords) {
-  EXPECT_EQ(parse({"--transport", "nccl"}).communicator().transport, TransportChoice::kNccl);
-  EXPECT_EQ(parse({}).communicator().transport, TransportChoice::kAuto);
+  EXPECT_EQ(parse({"--transport", "nccl"}).communicator(64).transport, TransportChoice::kNccl);
+  EXPECT_EQ(parse({}).communicator(64).transport, TransportChoice::kAuto);
 }
 
 TEST(Config, SilenceIsShorterOnGpusUnlessALimitIsGiven) {
