@@ -4,7 +4,8 @@
 #include <chrono>
 
 #include "comm/socket_transport.h"
-#include "support/faulty_transport.h"
+#include "support/faulty_relay.h"
+#include "support/faulty_send_edge.h"
 #include "unit/comm/ring_of_threads.h"
 
 namespace lockstep {

@@ -5,63 +5,14 @@
 
 #include <algorithm>
 #include <array>
-#include <chrono>
 #include <cstddef>
 #include <cstdlib>
-#include <memory>
 #include <thread>
 #include <utility>
 
-#include "comm/transport.h"
 #include "core/base/file.h"
 
-/// Links that lie. FaultySendEdge does wrong to whole messages of any transport, FaultyRelay to
-/// single bytes between two sockets.
 namespace lockstep {
-
-enum class Fault { kDrop, kRepeat, kDelay, kDie };
-
-/// A sending end that does wrong to its published range number `at` (from 0).
-class FaultySendEdge final : public SendEdge {
- public:
-  FaultySendEdge(std::unique_ptr<SendEdge> edge, Fault fault, int at)
-      : edge_(std::move(edge)), fault_(fault), at_(at) {}
-
-  void begin(const CollectiveHeader& header) override {
-    if (edge_) {
-      edge_->begin(header);
-    }
-  }
-  void publish(Range range) override {
-    const bool now = published_++ == at_;
-    if (now && fault_ == Fault::kDelay) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
-    }
-    if (now && fault_ == Fault::kDie) {
-      edge_.reset();
-    }
-    if (edge_ && !(now && fault_ == Fault::kDrop)) {
-      edge_->publish(range);
-    }
-    if (edge_ && now && fault_ == Fault::kRepeat) {
-      edge_->publish(range);
-    }
-  }
-  bool flush() override { return !edge_ || edge_->flush(); }
-  bool drained() override { return !edge_ || edge_->drained(); }
-  Readiness readiness() const override { return edge_ ? edge_->readiness() : Readiness{}; }
-  void sleep(std::chrono::microseconds limit) override {
-    if (edge_) {
-      edge_->sleep(limit);
-    }
-  }
-
- private:
-  std::unique_ptr<SendEdge> edge_;
-  Fault fault_;
-  int at_;
-  int published_ = 0;
-};
 
 /// Carries bytes from one socket to another on a thread of its own and, at a byte offset of the
 /// stream, flips a bit, leaves a byte out, or ends the stream.
