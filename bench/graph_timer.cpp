@@ -1,11 +1,7 @@
 #include "graph_timer.h"
 
-#include <cuda_runtime_api.h>
-
 #include <algorithm>
-#include <utility>
 
-#include "core/device/cuda_error.h"
 #include "timing.h"
 
 namespace lockstep {
@@ -16,45 +12,29 @@ constexpr int kMaxCalls = 200;
 constexpr int kMinRounds = 5;
 
 // Several calls of a body, captured once.
-class CallGraph {
- public:
-  CallGraph(CudaStream& stream, const std::function<void()>& body, int calls) : calls_(calls) {
-    cudaGraph_t graph = nullptr;
-    check_cuda(cudaStreamBeginCapture(stream.handle(), cudaStreamCaptureModeThreadLocal),
-               "capturing a graph");
-    for (int i = 0; i < calls; ++i) {
-      body();
-    }
-    check_cuda(cudaStreamEndCapture(stream.handle(), &graph), "capturing a graph");
-    const cudaError_t made = cudaGraphInstantiate(&executable_, graph, 0);
-    cudaGraphDestroy(graph);
-    check_cuda(made, "making a graph executable");
-  }
-  ~CallGraph() {
-    if (executable_ != nullptr) {
-      cudaGraphExecDestroy(executable_);
-    }
-  }
-  CallGraph(CallGraph&& other) noexcept
-      : executable_(std::exchange(other.executable_, nullptr)), calls_(other.calls_) {}
-  CallGraph(const CallGraph&) = delete;
-  CallGraph& operator=(const CallGraph&) = delete;
-  CallGraph& operator=(CallGraph&&) = delete;
+struct CallGraph {
+  CudaGraph graph;
+  int calls;
 
   // Seconds a call.
-  double replay(CudaStream& stream) const {
+  double replay(CudaStream& stream) {
     CudaEvent start;
     CudaEvent stop;
     start.record(stream);
-    check_cuda(cudaGraphLaunch(executable_, stream.handle()), "replaying a graph");
+    graph.launch(stream);
     stop.record(stream);
-    return stop.seconds_since(start) / calls_;
+    return stop.seconds_since(start) / calls;
   }
-
- private:
-  cudaGraphExec_t executable_ = nullptr;
-  int calls_;
 };
+
+CallGraph capture(CudaStream& stream, const std::function<void()>& body, int calls) {
+  const auto all = [&] {
+    for (int i = 0; i < calls; ++i) {
+      body();
+    }
+  };
+  return {CudaGraph(stream, all), calls};
+}
 
 void note(GraphTimer::Figures& figures, const SmClock::Reading& reading) {
   figures.pinned = figures.pinned && reading.locked &&
@@ -81,8 +61,8 @@ std::vector<GraphTimer::Figures> GraphTimer::run(const std::vector<std::function
     body();
     stop.record(stream_);
     const double once = std::max(stop.seconds_since(start), 1e-6);
-    graphs.emplace_back(stream_, body,
-                        std::clamp(static_cast<int>(kSampleSeconds / once), 1, kMaxCalls));
+    graphs.push_back(
+        capture(stream_, body, std::clamp(static_cast<int>(kSampleSeconds / once), 1, kMaxCalls)));
   }
   std::vector<Figures> figures(bodies.size());
   const auto start = Clock::now();
