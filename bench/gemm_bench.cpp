@@ -1,6 +1,7 @@
 // Measures the matrix product on a model's own shapes, beside a baseline in the same run.
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <charconv>
 #include <cstdlib>
 #include <map>
@@ -12,12 +13,12 @@
 #include "core/base/command_line.h"
 #include "core/base/error.h"
 #include "core/base/file.h"
-#include "core/base/random.h"
 #include "core/base/run_main.h"
 #include "gemm_bench_cuda.h"
 #include "gemm_shapes.h"
 #include "kernels/cpu/isa.h"
 #include "kernels/gemm.h"
+#include "normal_values.h"
 #include "openblas.h"
 #include "timing.h"
 
@@ -84,11 +85,10 @@ std::vector<GemmShape> shapes_of(const Options& options) {
 }
 
 CpuBuffer<float> normal(int64_t size, uint64_t stream) {
-  CpuBuffer<float> values(size);
-  for (int64_t i = 0; i < size; ++i) {
-    values.view()[i] = static_cast<float>(random_normal(1, stream, static_cast<uint64_t>(i)));
-  }
-  return values;
+  CpuBuffer<float> buffer(size);
+  const std::vector<float> values = normal_values(size, stream);
+  std::copy(values.begin(), values.end(), buffer.view().data());
+  return buffer;
 }
 
 Row measure(const GemmShape& shape, const Options& options, const OpenBlas* baseline) {

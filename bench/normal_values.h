@@ -8,8 +8,8 @@
 
 namespace lockstep {
 
-/// N(0, 1), repeated with a prime period: drawing every element of a GPU's operands would take
-/// longer than the bench. Streams are independent of each other.
+/// N(0, 1), repeated with a prime period: drawing every element of large operands would take longer
+/// than the bench. Streams are independent of each other.
 inline std::vector<float> normal_values(int64_t size, uint64_t stream) {
   constexpr std::size_t period = 1048573;
   std::vector<float> values(static_cast<std::size_t>(size));
