@@ -13,7 +13,7 @@ import pathlib
 import statistics
 import sys
 
-from svg_drawing import Drawing
+from svg_drawing import Drawing, Panel
 
 KINDS = ("fp32", "TF32")
 
@@ -43,38 +43,16 @@ def best_of(run):
     return min(run["validation"], key=lambda point: point[1])
 
 
-class Panel:
-    """Axes over a range of steps and losses."""
+def draw_axes(panel, heading, steps, losses):
+    panel.axes(heading, [(step, f"{step:,}") for step in steps], [(loss, f"{loss:.1f}") for loss in losses], marks=False)
+    panel.drawing.text(panel.right, panel.bottom + 36, "steps", "note", "end")
 
-    def __init__(self, drawing, left, right, top, bottom, steps, losses):
-        self.drawing, self.left, self.right, self.top, self.bottom = drawing, left, right, top, bottom
-        self.steps, self.losses = steps, losses
 
-    def x(self, step):
-        return self.left + (self.right - self.left) * (step - self.steps[0]) / (self.steps[1] - self.steps[0])
-
-    def y(self, loss):
-        return self.bottom - (self.bottom - self.top) * (loss - self.losses[0]) / (self.losses[1] - self.losses[0])
-
-    def axes(self, heading, step_ticks, loss_ticks):
-        self.drawing.text(self.left, self.top - 14, heading, "head")
-        for loss in loss_ticks:
-            y = self.y(loss)
-            self.drawing.line(self.left, y, self.right, y, "axis" if loss == self.losses[0] else "grid")
-            self.drawing.text(self.left - 8, y + 4.5, f"{loss:.1f}", "note", "end")
-        for step in step_ticks:
-            self.drawing.text(self.x(step), self.bottom + 18, f"{step:,}", "note", "middle")
-        self.drawing.text(self.right, self.bottom + 36, "steps", "note", "end")
-
-    def curve(self, points, kind, dashed=False):
-        inside = [(s, l) for s, l in points
-                  if self.steps[0] <= s <= self.steps[1] and self.losses[0] <= l <= self.losses[1]]
-        path = " ".join(f"{self.x(s):.1f},{self.y(l):.1f}" for s, l in inside)
-        dash = ' stroke-dasharray="2 3"' if dashed else ""
-        self.drawing.parts.append(f'<polyline points="{path}" class="curve {kind}"{dash}/>')
-
-    def mark(self, step, loss, kind):
-        self.drawing.parts.append(f'<circle cx="{self.x(step):.1f}" cy="{self.y(loss):.1f}" r="3.5" class="{kind}"/>')
+def draw_losses(panel, points, kind, attributes=""):
+    """What lies within the panel."""
+    (first, last), (least, most) = panel.xs, panel.ys
+    panel.curve([(step, loss) for step, loss in points if first <= step <= last and least <= loss <= most], kind,
+                attributes)
 
 
 def draw(path, out):
@@ -90,16 +68,16 @@ def draw(path, out):
     drawing.text(28, 40, data["title"], "title")
     drawing.text(28, 62, data["note"], "note")
     last = runs[0]["train"][-1][0]
-    whole = Panel(drawing, 64, 470, 120, 400, (0, last), (0.0, 4.5))
-    whole.axes("Validation, and dotted training", range(0, last + 1, 1000), (0.0, 1.0, 2.0, 3.0, 4.0))
-    near = Panel(drawing, 560, 966, 120, 400, (0, 2500), (1.4, 2.2))
-    near.axes("Validation, near its best", range(0, 2501, 500), (1.4, 1.6, 1.8, 2.0, 2.2))
+    whole = Panel(drawing, (64, 470, 120, 400), (0, last), (0.0, 4.5))
+    draw_axes(whole, "Validation, and dotted training", range(0, last + 1, 1000), (0.0, 1.0, 2.0, 3.0, 4.0))
+    near = Panel(drawing, (560, 966, 120, 400), (0, 2500), (1.4, 2.2))
+    draw_axes(near, "Validation, near its best", range(0, 2501, 500), (1.4, 1.6, 1.8, 2.0, 2.2))
     for run in runs:
         kind = kind_of(run)
-        whole.curve(run["train"], kind, dashed=True)
-        whole.curve(run["validation"], kind)
-        near.curve(run["validation"], kind)
-        near.mark(*best_of(run), kind)
+        draw_losses(whole, run["train"], kind, ' stroke-dasharray="2 3"')
+        draw_losses(whole, run["validation"], kind)
+        draw_losses(near, run["validation"], kind)
+        near.dot(best_of(run), kind, 3.5)
     y = 470
     for kind in KINDS:
         group = [run for run in runs if kind_of(run) == kind]

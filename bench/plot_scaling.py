@@ -21,7 +21,7 @@ import scaling_tables
 from collective_model import ring
 from scaling_results import AllReduce, gather_steps, read_steps
 from scaling_tables import GPUS, HOSTS, PREDICTIONS, SIZES, inside_of, percent, significant, size_text, time_text
-from svg_drawing import Drawing, nice_step
+from svg_drawing import Drawing, Panel, nice_step
 
 # A colour on light pages and one on dark pages.
 LINES = {"peer": ("#1f6feb", "#4493f8"), "staged": ("#8250df", "#a371f7"), "shm": ("#1a7f37", "#3fb950"),
@@ -56,40 +56,6 @@ def new_drawing(width, title, note):
     return drawing
 
 
-class Panel:
-    """A plot over a logarithmic x; y is logarithmic or not."""
-
-    def __init__(self, drawing, box, xs, ys, log_y=True):
-        self.drawing, (self.left, self.right, self.top, self.bottom) = drawing, box
-        self.xs, self.ys, self.scale = xs, ys, math.log if log_y else lambda y: y
-
-    def x(self, x):
-        return self.left + (self.right - self.left) * math.log(x / self.xs[0]) / math.log(self.xs[1] / self.xs[0])
-
-    def y(self, y):
-        low, high = map(self.scale, self.ys)
-        return self.bottom - (self.bottom - self.top) * (self.scale(y) - low) / (high - low)
-
-    def axes(self, heading, x_ticks, y_ticks):
-        """Ticks are (value, label)."""
-        self.drawing.text(self.left, self.top - 14, heading, "head")
-        for value, label in y_ticks:
-            y = self.y(value)
-            self.drawing.line(self.left, y, self.right, y, "axis" if value == self.ys[0] else "grid")
-            self.drawing.text(self.left - 8, y + 4.5, label, "note", "end")
-        for value, label in x_ticks:
-            self.drawing.line(self.x(value), self.bottom, self.x(value), self.bottom + 4, "axis")
-            self.drawing.text(self.x(value), self.bottom + 18, label, "note", "middle")
-
-    def curve(self, points, kind):
-        path = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
-        self.drawing.parts.append(f'<polyline points="{path}" class="curve {kind}"/>')
-
-    def dots(self, points, kind):
-        for x, y in points:
-            self.drawing.parts.append(f'<circle cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="3" class="dot {kind}"/>')
-
-
 def legend(drawing, x, y, kind, text):
     drawing.parts.append(f'<polyline points="{x:.1f},{y - 4:.1f} {x + 26:.1f},{y - 4:.1f}" class="curve {kind}"/>')
     drawing.text(x + 34, y, text)
@@ -113,7 +79,7 @@ def size_ticks(sizes, every):
 def time_panel(drawing, box, results, heading, with_baseline):
     sizes = [size for result in results for size, _ in result.ours]
     times = [1e-6 * time for result in results for _, time in result.ours + (result.theirs if with_baseline else [])]
-    panel = Panel(drawing, box, (min(sizes), max(sizes)), around(times))
+    panel = Panel(drawing, box, (min(sizes), max(sizes)), around(times), log_x=True, log_y=True)
     panel.axes(heading, size_ticks(sizes, 5), [(value, time_text(value).replace(".00", "").replace(".0", ""))
                                                for value in decades(*panel.ys)])
     return panel
@@ -135,7 +101,7 @@ def draw_all_reduce(paths, out):
         panel.curve(seconds(result.ours), kind_of(result.transport))
     peers = [result for result in results if result.transport == "peer"]
     link = f"Share of what copies reach, {peers[0].link_gbps:.0f} GB/s each way" if peers else ""
-    share = Panel(drawing, (648, 1030, 116, 272), panel.xs, (0, 1), log_y=False)
+    share = Panel(drawing, (648, 1030, 116, 272), panel.xs, (0, 1), log_x=True)
     share.axes(link, size_ticks(panel.xs, 5), [(i / 4, f"{25 * i} %") for i in range(5)])
     for result in peers:
         for points, kind in ((result.theirs, "peer dashed"), (result.ours, "peer")):
@@ -144,7 +110,7 @@ def draw_all_reduce(paths, out):
               for result in results]
     largest = max([1.0, *(ratio for points in ratios for _, ratio in points)])
     step = nice_step(1.04 * largest, 6)
-    relative = Panel(drawing, (648, 1030, 344, 500), panel.xs, (0, 1.04 * largest), log_y=False)
+    relative = Panel(drawing, (648, 1030, 344, 500), panel.xs, (0, 1.04 * largest), log_x=True)
     relative.axes("Our time as a share of NCCL's", size_ticks(panel.xs, 5),
                   [(i * step, f"{100 * i * step:.0f} %") for i in range(int(1.04 * largest / step) + 1)])
     drawing.line(relative.left, relative.y(1), relative.right, relative.y(1), "equal")
@@ -164,7 +130,7 @@ def prediction_panel(drawing, box, size, inside):
     curves = {name: [(hosts * GPUS, function(hosts, GPUS, size, inside, network)) for hosts in HOSTS]
               for name, function, network in PREDICTIONS}
     times = [time for points in curves.values() for _, time in points]
-    panel = Panel(drawing, box, (GPUS, GPUS * HOSTS[-1]), around(times))
+    panel = Panel(drawing, box, (GPUS, GPUS * HOSTS[-1]), around(times), log_x=True, log_y=True)
     panel.axes(f"Prediction, not measured: {size_text(size)}", [(hosts * GPUS, str(hosts * GPUS)) for hosts in HOSTS],
                [(value, time_text(value).replace(".00", "").replace(".0", "")) for value in decades(*panel.ys)])
     drawing.text(panel.right, panel.bottom + 36, "GPUs, eight a host", "note", "end")
@@ -184,7 +150,8 @@ def draw_model(paths, out):
         least, most = result.ours[0][0], result.ours[-1][0]
         sizes = [least * (most / least) ** (i / 60) for i in range(61)]
         panel.curve([(size, ring(result.ranks, size, link)) for size in sizes], kind_of(result.transport))
-        panel.dots(seconds(result.ours), kind_of(result.transport))
+        for point in seconds(result.ours):
+            panel.dot(point, f"dot {kind_of(result.transport)}", 3)
     for size, (top, bottom) in zip(SIZES, ((116, 272), (344, 500))):
         prediction_panel(drawing, (590, 1030, top, bottom), size, inside)
     y = 564

@@ -1,6 +1,7 @@
 """What the pictures of the benches share: SVG that reads on light and dark pages and says which command drew it."""
 
 import html
+import math
 import pathlib
 import sys
 
@@ -57,6 +58,43 @@ class Drawing:
             f'width="{self.width}" height="{self.height}" role="img" aria-label="{html.escape(title)}">\n'
             f"<!-- bench/{pathlib.Path(sys.argv[0]).name} {' '.join(sys.argv[1:])} -->\n"
             f"<style>{STYLE}{self.style}</style>\n{body}\n</svg>\n")
+
+
+class Panel:
+    """A plot in a box (left, right, top, bottom) of a drawing, over ranges of x and y, each linear or logarithmic."""
+
+    def __init__(self, drawing, box, xs, ys, log_x=False, log_y=False):
+        self.drawing, (self.left, self.right, self.top, self.bottom) = drawing, box
+        self.xs, self.ys = xs, ys
+        self.scale_x, self.scale_y = (math.log if log else float for log in (log_x, log_y))
+
+    def x(self, x):
+        low, high = map(self.scale_x, self.xs)
+        return self.left + (self.right - self.left) * (self.scale_x(x) - low) / (high - low)
+
+    def y(self, y):
+        low, high = map(self.scale_y, self.ys)
+        return self.bottom - (self.bottom - self.top) * (self.scale_y(y) - low) / (high - low)
+
+    def axes(self, heading, x_ticks, y_ticks, marks=True):
+        """Ticks are (value, label); those of x have marks too."""
+        self.drawing.text(self.left, self.top - 14, heading, "head")
+        for value, label in y_ticks:
+            y = self.y(value)
+            self.drawing.line(self.left, y, self.right, y, "axis" if value == self.ys[0] else "grid")
+            self.drawing.text(self.left - 8, y + 4.5, label, "note", "end")
+        for value, label in x_ticks:
+            if marks:
+                self.drawing.line(self.x(value), self.bottom, self.x(value), self.bottom + 4, "axis")
+            self.drawing.text(self.x(value), self.bottom + 18, label, "note", "middle")
+
+    def curve(self, points, kind, attributes=""):
+        path = " ".join(f"{self.x(x):.1f},{self.y(y):.1f}" for x, y in points)
+        self.drawing.parts.append(f'<polyline points="{path}" class="curve {kind}"{attributes}/>')
+
+    def dot(self, point, kind, radius):
+        x, y = point
+        self.drawing.parts.append(f'<circle cx="{self.x(x):.1f}" cy="{self.y(y):.1f}" r="{radius}" class="{kind}"/>')
 
 
 def nice_step(largest, most):
