@@ -19,7 +19,7 @@ constexpr double kElementsPerMib = 1048576.0 / sizeof(float);
 // Bounds far beyond any use. Below them no sum or product of options leaves 64 bits: a run sees at
 // most kMostSteps x kMostSequences = 1e18 samples.
 constexpr int64_t kMostSteps = 1'000'000'000;
-constexpr double kMostRate = 1e6;
+constexpr double kMostRate = 1e38;  // of fp32
 constexpr double kMostMib = 1e6;
 constexpr double kMostSeconds = 1e6;
 

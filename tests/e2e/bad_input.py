@@ -44,7 +44,7 @@ def flags(folder):
             ("--n-embd", "-32"): ["--n-embd", "at least 1"],
             ("--n-embd", "33"): ["33", "--n-head"],
             ("--learning-rate", "0,01"): ["--learning-rate", "0,01"],
-            ("--learning-rate", "1e39"): ["--learning-rate", "at most 1000000"],
+            ("--learning-rate", "1e39"): ["--learning-rate", "at most 1e+38"],
             ("--max-iters", "9223372036854775807"): ["--max-iters", "at most 1000000000"],
             ("--batch-size", "1000000000", "--gradient-accumulation-steps", "1000000000"): ["sequences a step"],
             ("--min-lr", "1"): ["--min-lr 1 is above"],
