@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 
-#include "core/base/ceil_div.h"
 #include "core/base/error.h"
 #include "core/base/range.h"
 #include "kernels/cuda/column_partials.h"
@@ -11,6 +10,7 @@
 #include "kernels/cuda/gemm/finish.h"
 #include "kernels/cuda/gemm/launch.h"
 #include "kernels/cuda/gemm/problem.h"
+#include "kernels/cuda/gemm/scratch.h"
 
 namespace lockstep {
 namespace cuda {
@@ -32,8 +32,8 @@ class PlannedGemm {
         plan_(plan),
         on_the_way_(on_the_way),
         copies_b_(copies_b(plan.kernel, query_of(problem_))),
-        depth_(plan.part_k > 0 ? plan.part_k : problem_.k),
-        depths_(depth_ > 0 ? ceil_div(problem_.k, depth_) : 1) {
+        depth_(part_depth(query_of(problem), plan)),
+        depths_(parts_of_k(query_of(problem), plan)) {
     LOCKSTEP_CHECK(!plan.swapped || can_swap(plan.kernel, query_of(problem)),
                    "a swapped product by {}", kernel_facts(plan.kernel).name);
     LOCKSTEP_CHECK(takes_a(plan.kernel, query_of(problem_)), "an a of this major by {}",
@@ -42,24 +42,23 @@ class PlannedGemm {
                    kernel_facts(plan.kernel).name);
     LOCKSTEP_CHECK(kernel_facts(plan.kernel).wgmma || depths_ == 1, "parts of {} by {}", depth_,
                    kernel_facts(plan.kernel).name);
-    // Each part starts at a multiple of 16 bytes: with aligned rows its size is a multiple of four.
-    const int64_t sums = depths_ > 1 ? depths_ * problem_.m * problem_.n : 0;
-    const int64_t partials =
-        finishes_at_once() ? 0 : (plan.slices * problem_.m * problem_.n + 3) / 4 * 4;
-    const int64_t b = copies_b_ ? depth_ * problem_.n : 0;
-    const int64_t last_depth = problem_.k - (depths_ - 1) * depth_;
-    const int64_t a_runs = (depths_ - 1) * sum_runs(depth_) + sum_runs(last_depth);
-    const int64_t a_partials = a_runs * on_the_way.a_sums.size();
-    CudaView<float> rest = stream.scratch<float>(sums + partials + b + a_partials);
+    GemmQuery query = query_of(problem);
+    query.a_sums = !on_the_way.a_sums.empty();
+    const unsigned features = features_of(problem_);
+    const bool fused =
+        features == kPlain || (aligned_rows(problem_) && is_fused(problem_, features));
+    finishes_at_once_ = finishes_at_once(query, plan, fused);
+    const GemmScratch scratch = gemm_scratch(query, plan, fused);
+    CudaView<float> rest = stream.scratch<float>(scratch.total());
     const auto take = [&rest](int64_t size) {
       const CudaView<float> taken = rest.subview({0, size});
       rest = rest.subview({size, rest.size()});
       return taken;
     };
-    sums_ = take(sums);
-    partials_ = take(partials);
-    b_ = take(b);
-    a_partials_ = take(a_partials);
+    sums_ = take(scratch.sums);
+    partials_ = take(scratch.partials);
+    b_ = take(scratch.b);
+    a_partials_ = take(scratch.a_partials);
   }
 
   void run() const {
@@ -81,23 +80,9 @@ class PlannedGemm {
   }
 
  private:
-  // Whether a part's kernel leaves nothing to be done to what it computes.
-  bool finishes_at_once() const {
-    const unsigned features = depths_ > 1 ? kPlain : features_of(problem_);
-    const bool transposed = plan_.swapped && depths_ == 1;
-    return plan_.slices == 1 && !transposed &&
-           (features == kPlain || (aligned_rows(problem_) && is_fused(problem_, features)));
-  }
-
-  // Into how many runs the sums over `depth` of k of the caller's a are divided: by the copy of a
-  // swapped product's b, or by the kernel.
-  int64_t sum_runs(int64_t depth) const {
-    return plan_.swapped ? transpose_sum_rows(depth)
-                         : sliced_plan(plan_.kernel, depth, plan_.slices).slices;
-  }
   // Where those of a part are left.
   float* sums_of_a(Range depth) const {
-    const int64_t run = depth.begin / depth_ * sum_runs(depth_);
+    const int64_t run = depth.begin / depth_ * a_sum_runs(plan_, depth_);
     return a_partials_.data() + run * on_the_way_.a_sums.size();
   }
 
@@ -165,7 +150,7 @@ class PlannedGemm {
                          .a_sums = a_sums,
                          .a_sums_pitch = problem_.m};
     const GemmLauncher launcher = launcher_of(plan_.kernel, aligned_rows(problem_));
-    if (finishes_at_once()) {
+    if (finishes_at_once_) {
       launch.features = features_of(part);
       launcher(stream_, launch);
       return;
@@ -184,12 +169,13 @@ class PlannedGemm {
   const GemmPlan& plan_;
   const OnTheWay& on_the_way_;
   bool copies_b_;
-  int64_t depth_;               // of a part
-  int64_t depths_;              // parts of k
-  CudaView<float> sums_;        // (depths, m, n), when there are several
-  CudaView<float> partials_;    // of a part's slices
-  CudaView<float> b_;           // transposed, of a part
-  CudaView<float> a_partials_;  // (runs of k, columns): sums of the caller's a
+  int64_t depth_;                  // of a part
+  int64_t depths_;                 // parts of k
+  bool finishes_at_once_ = false;  // whether a part's kernel leaves nothing to be done
+  CudaView<float> sums_;           // (depths, m, n), when there are several
+  CudaView<float> partials_;       // of a part's slices
+  CudaView<float> b_;              // transposed, of a part
+  CudaView<float> a_partials_;     // (runs of k, columns): sums of the caller's a
 };
 
 }  // namespace

@@ -12,7 +12,7 @@
 namespace lockstep::cuda {
 namespace {
 
-constexpr int kTile = 64;
+constexpr int kTile = kTransposeTile;
 constexpr int kThreads = 256;
 // One chunk more than the tile: eight rows then start in eight different groups of four banks.
 constexpr int kPitch = kTile + 4;
@@ -139,10 +139,6 @@ void transpose_matrix(CudaStream& stream, float* to, const float* from, int64_t 
 void transpose_normed(CudaStream& stream, float* to, const float* from, int64_t rows,
                       int64_t columns, const RowNorm& norm) {
   launch<false>(stream, Normed{norm}, to, nullptr, from, rows, columns, columns);
-}
-
-int64_t transpose_sum_rows(int64_t rows) {
-  return ceil_div(rows, kTile);
 }
 
 void transpose_summed(CudaStream& stream, float* to, float* sums, const float* from, int64_t rows,

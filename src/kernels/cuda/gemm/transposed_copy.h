@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "core/base/ceil_div.h"
 #include "core/device/cuda_device.h"
 
 namespace lockstep::cuda {
@@ -23,8 +24,13 @@ struct RowNorm {
 void transpose_normed(CudaStream& stream, float* to, const float* from, int64_t rows,
                       int64_t columns, const RowNorm& norm);
 
+/// Rows and columns that a block transposes.
+inline constexpr int kTransposeTile = 64;
+
 /// Rows of partial sums that transpose_summed leaves.
-int64_t transpose_sum_rows(int64_t rows);
+constexpr int64_t transpose_sum_rows(int64_t rows) {
+  return ceil_div(rows, kTransposeTile);
+}
 
 /// As transpose_matrix, and leaves the sums of each column over runs of its rows: `sums`
 /// (transpose_sum_rows, columns), rows `pitch` elements apart as those of `from`.
