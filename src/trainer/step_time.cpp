@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include "core/model/param_table.h"
+#include "kernels/cuda/attention/kind.h"
 #include "kernels/cuda/gemm/plan.h"
 
 namespace lockstep {
@@ -40,13 +41,12 @@ struct AttentionSpeeds {
   AttentionSpeed backward;
 };
 
-AttentionSpeeds attention_speeds(Precision precision, int64_t time) {
-  constexpr int64_t kLong = 512;  // from here on by wgmma
+AttentionSpeeds attention_speeds(Precision precision, const AttentionShape& shape) {
   if (precision == Precision::kFp32) {
     return {{45.2e6, 366, 4}, {28.5e6, 184, 6}};
   }
-  return time < kLong ? AttentionSpeeds{{198.7e6, 400, 4}, {128.2e6, 270, 6}}
-                      : AttentionSpeeds{{388e6, 1320, 4}, {285e6, 985, 12}};
+  return wgmma_takes(shape) ? AttentionSpeeds{{388e6, 1320, 4}, {285e6, 985, 12}}
+                            : AttentionSpeeds{{198.7e6, 400, 4}, {128.2e6, 270, 6}};
 }
 
 double attention_microseconds(const AttentionSpeed& speed, double flops, int64_t time) {
@@ -108,7 +108,11 @@ class Prediction {
     const int64_t time = work_.model.block_size;
     const double forward =
         2.0 * static_cast<double>(rows_ * channels_) * static_cast<double>(time + 1);
-    const AttentionSpeeds speeds = attention_speeds(work_.precision, time);
+    const AttentionShape shape = {.batch = work_.batch,
+                                  .time = time,
+                                  .heads = work_.model.n_head,
+                                  .head_dim = work_.model.head_dim()};
+    const AttentionSpeeds speeds = attention_speeds(work_.precision, shape);
     attention_us_ += attention_microseconds(speeds.forward, forward, time) +
                      attention_microseconds(speeds.backward, 2.5 * forward, time);
   }

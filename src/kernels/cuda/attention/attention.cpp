@@ -5,7 +5,6 @@
 #include "core/base/error.h"
 #include "kernels/check_attention.h"
 #include "kernels/cuda/attention/launchers.h"
-#include "kernels/cuda/attention/wgmma_attention.h"
 #include "kernels/cuda/ops.h"
 
 namespace lockstep {
@@ -23,23 +22,12 @@ bool empty(const AttentionShape& shape) {
   return shape.batch == 0 || shape.time == 0 || shape.heads == 0 || shape.head_dim == 0;
 }
 
-int64_t square_bytes(const AttentionShape& shape) {
-  return shape.batch * shape.heads * shape.time * shape.time * static_cast<int64_t>(sizeof(float));
-}
-
 void check_kind(AttentionKind kind, const AttentionShape& shape) {
   LOCKSTEP_CHECK(kind == AttentionKind::kUnfused || shape.head_dim <= kFlashHeadDim,
                  "heads of {} elements; the flash kernels take {}", shape.head_dim, kFlashHeadDim);
 }
 
 }  // namespace
-
-AttentionKind attention_kind(Precision precision, int64_t head_dim) {
-  if (head_dim > kFlashHeadDim) {
-    return AttentionKind::kUnfused;
-  }
-  return precision == Precision::kTf32 ? AttentionKind::kFlashTf32 : AttentionKind::kFlashFp32;
-}
 
 void attention_forward(CudaStream& stream, AttentionKind kind,
                        const AttentionForward<CudaDevice>& args) {
@@ -75,20 +63,6 @@ void attention_backward(CudaStream& stream, AttentionKind kind,
     case AttentionKind::kFlashTf32:
       return cuda::flash_tf32_backward(stream, args);
   }
-}
-
-int64_t attention_forward_scratch_bytes(AttentionKind kind, const AttentionShape& shape) {
-  if (kind == AttentionKind::kFlashTf32 && cuda::wgmma_takes(shape)) {
-    return cuda::wgmma_forward_scratch_elements(shape) * static_cast<int64_t>(sizeof(float));
-  }
-  return kind == AttentionKind::kUnfused ? square_bytes(shape) : 0;
-}
-
-int64_t attention_backward_scratch_bytes(AttentionKind kind, const AttentionShape& shape) {
-  if (kind == AttentionKind::kFlashTf32 && cuda::wgmma_takes(shape)) {
-    return cuda::wgmma_backward_scratch_elements(shape) * static_cast<int64_t>(sizeof(float));
-  }
-  return kind == AttentionKind::kUnfused ? 2 * square_bytes(shape) : 0;
 }
 
 void attention_forward(CudaStream& stream, const AttentionForward<CudaDevice>& args) {

@@ -13,13 +13,11 @@ namespace lockstep::cuda {
 namespace {
 
 using Shape = WgmmaAttentionShape;
+static_assert(Shape::kOwn == kWgmmaTokens);
+static_assert(kTransposedMatrices == kWgmmaTransposedMatrices);
 
 bool has_wgmma(const CudaStream& stream) {
   return stream.facts().compute_capability == 90;
-}
-
-int64_t head_elements(const AttentionShape& shape) {
-  return shape.batch * shape.heads * kWgmmaHeadDim * shape.time;
 }
 
 CUtensorMap map_of(const float* data, int64_t rows, int64_t columns) {
@@ -38,13 +36,6 @@ void launch_wgmma(CudaStream& stream, void (*kernel)(Args), const Args& args, in
 
 }  // namespace
 
-bool wgmma_takes(const AttentionShape& shape) {
-  // Below, a block's few steps do not make up for what it fetches first.
-  constexpr int64_t kShortest = 512;
-  return shape.head_dim == kWgmmaHeadDim && shape.time >= kShortest &&
-         shape.time % Shape::kOwn == 0;
-}
-
 bool wgmma_serves(const CudaStream& stream, const AttentionForward<CudaDevice>& args) {
   return has_wgmma(stream) && wgmma_takes(args.shape) &&
          all_aligned16(args.out.data(), args.qkv.data());
@@ -54,14 +45,6 @@ bool wgmma_serves(const CudaStream& stream, const AttentionBackward<CudaDevice>&
   return has_wgmma(stream) && wgmma_takes(args.shape) &&
          all_aligned16(args.dqkv.data(), args.delta.data(), args.dout.data(), args.lse.data(),
                        args.out.data(), args.qkv.data());
-}
-
-int64_t wgmma_forward_scratch_elements(const AttentionShape& shape) {
-  return head_elements(shape);
-}
-
-int64_t wgmma_backward_scratch_elements(const AttentionShape& shape) {
-  return kTransposedMatrices * head_elements(shape);
 }
 
 void wgmma_forward(CudaStream& stream, const AttentionForward<CudaDevice>& args) {
