@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <utility>
+#include <vector>
 
 #include "core/base/error.h"
 #include "core/model/activation_plan.h"
@@ -18,19 +19,23 @@ double mib(int64_t bytes) {
 }
 
 /// The option that frees most when it is halved.
-const char* largest_option(const RunShape& shape) {
+const char* largest_option(const RunShape& shape, const MemorySupply& supply) {
   std::array<std::pair<const char*, RunShape>, 4> halved = {
       {{"--n-embd", shape},
        {"--n-layer", shape},
        {"--block-size", shape},
        {"--gradient-accumulation-steps", shape}}};
   const auto halve = [](int64_t& value) { value = std::max<int64_t>(1, value / 2); };
-  halve(halved[0].second.model.n_embd);
-  halved[0].second.model.n_head = 1;  // divides any width
+  GptConfig& narrow = halved[0].second.model;
+  halve(narrow.n_embd);
+  halve(narrow.n_head);
+  if (narrow.n_embd % narrow.n_head != 0) {
+    narrow.n_head = 1;
+  }
   halve(halved[1].second.model.n_layer);
   halve(halved[2].second.model.block_size);
   halve(halved[3].second.batch.accumulation_steps);
-  const auto bytes = [](const auto& option) { return plan_memory(option.second).total(); };
+  const auto bytes = [&](const auto& option) { return needed_memory(option.second, supply); };
   return std::min_element(
              halved.begin(), halved.end(),
              [&](const auto& one, const auto& other) { return bytes(one) < bytes(other); })
@@ -39,7 +44,7 @@ const char* largest_option(const RunShape& shape) {
 
 /// What would fit, as advice.
 std::string advice(const RunShape& shape, const MemorySupply& supply) {
-  const int64_t largest = largest_batch_size(shape, supply.free / supply.ranks);
+  const int64_t largest = largest_batch_size(shape, supply);
   if (largest > 0) {
     return fmt::format("--batch-size {} or less fits", largest);
   }
@@ -47,7 +52,7 @@ std::string advice(const RunShape& shape, const MemorySupply& supply) {
   smallest.batch.batch_size = 1;
   return fmt::format("not even --batch-size 1 fits; {}a smaller {} frees most",
                      supply.ranks > 1 ? "take fewer ranks on a host, or " : "",
-                     largest_option(smallest));
+                     largest_option(smallest, supply));
 }
 
 /// How many sequences the activations below are for.
@@ -79,11 +84,15 @@ MemoryPlan plan_memory(const RunShape& shape) {
           .batches = 2 * sequences * model.block_size * kToken};
 }
 
-int64_t largest_batch_size(const RunShape& shape, int64_t bytes) {
+int64_t needed_memory(const RunShape& shape, const MemorySupply& supply) {
+  return plan_memory(shape).total() + supply.kernels(shape);
+}
+
+int64_t largest_batch_size(const RunShape& shape, const MemorySupply& supply) {
   const auto fits = [&](int64_t batch_size) {
     RunShape other = shape;
     other.batch.batch_size = batch_size;
-    return plan_memory(other).total() <= bytes;
+    return needed_memory(other, supply) <= supply.free / supply.ranks;
   };
   if (!fits(1)) {
     return 0;
@@ -99,7 +108,7 @@ int64_t largest_batch_size(const RunShape& shape, int64_t bytes) {
 }
 
 int64_t check_memory(const RunShape& shape, const MemorySupply& supply) {
-  const int64_t needed = plan_memory(shape).total();
+  const int64_t needed = needed_memory(shape, supply);
   if (supply.free < 0 || needed <= supply.free / supply.ranks) {
     return needed;
   }
@@ -112,15 +121,16 @@ int64_t check_memory(const RunShape& shape, const MemorySupply& supply) {
 
 std::string memory_report(const RunShape& shape, const MemorySupply& supply) {
   const MemoryPlan memory = plan_memory(shape);
-  const std::array<std::pair<const char*, int64_t>, 8> rows = {
-      {{"parameters", memory.parameters},
-       {"gradients", memory.gradients},
-       {"AdamW moments", memory.moments},
-       {"kept of layers", memory.layers},
-       {"kept of the head", memory.head},
-       {"backward scratch", memory.scratch},
-       {"batches", memory.batches},
-       {"a rank in all", memory.total()}}};
+  std::vector<std::pair<const char*, int64_t>> rows = {
+      {"parameters", memory.parameters}, {"gradients", memory.gradients},
+      {"AdamW moments", memory.moments}, {"kept of layers", memory.layers},
+      {"kept of the head", memory.head}, {"backward scratch", memory.scratch},
+      {"batches", memory.batches},
+  };
+  if (const int64_t kernels = supply.kernels(shape); kernels > 0) {
+    rows.emplace_back("kernels' scratch", kernels);
+  }
+  rows.emplace_back("a rank in all", needed_memory(shape, supply));
   std::string text = activations_for(shape) + "\n";
   for (const auto& [name, bytes] : rows) {
     text += fmt::format("{:<18}{:>12.1f} MiB\n", name, mib(bytes));

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 
 #include "core/model/gpt_config.h"
@@ -8,8 +9,8 @@
 
 namespace lockstep {
 
-/// The bytes that a rank holds on its device, by class. Pure arithmetic, before anything is
-/// allocated.
+/// The bytes that a rank holds on its device, by class, but for what kernels take on a GPU. Pure
+/// arithmetic, before anything is allocated.
 struct MemoryPlan {
   int64_t parameters = 0;
   int64_t gradients = 0;  ///< the communicator's window
@@ -33,19 +34,24 @@ struct RunShape {
 
 MemoryPlan plan_memory(const RunShape& shape);
 
-/// The largest batch size, accumulation and ranks staying as they are, whose plan is at most
-/// `bytes`; 0 when not even one sequence is.
-int64_t largest_batch_size(const RunShape& shape, int64_t bytes);
-
-/// What a run may take: `free` bytes of `device`'s memory (-1: not known) for each of `ranks`
-/// ranks together.
+/// What a run may take: `free` bytes of `device`'s memory (-1: not known) for `ranks` ranks
+/// together.
 struct MemorySupply {
   std::string device;
   int64_t free = -1;
   int64_t ranks = 1;
+  /// Bytes that the device's kernels take besides what plan_memory counts.
+  std::function<int64_t(const RunShape&)> kernels = [](const RunShape&) { return int64_t{0}; };
 };
 
-/// The bytes that a rank takes. Throws OutOfMemoryError with what is asked, what there is and what
+/// The bytes that a rank takes of it.
+int64_t needed_memory(const RunShape& shape, const MemorySupply& supply);
+
+/// The largest batch size, accumulation and ranks staying as they are, of which each rank has
+/// enough; 0 when not even one sequence fits.
+int64_t largest_batch_size(const RunShape& shape, const MemorySupply& supply);
+
+/// needed_memory. Throws OutOfMemoryError with what is asked, what there is and what
 /// to change when they are not there for all ranks.
 int64_t check_memory(const RunShape& shape, const MemorySupply& supply);
 

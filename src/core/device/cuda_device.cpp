@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstring>
 #include <string>
 #include <utility>
 
 #include "core/base/error.h"
 #include "core/device/cuda_error.h"
+#include "core/device/scratch_growth.h"
 
 namespace lockstep {
 
@@ -102,12 +102,7 @@ void* CudaStream::scratch_bytes(int64_t bytes) {
     LOCKSTEP_CHECK(capture == cudaStreamCaptureStatusNone,
                    "{} bytes of scratch memory asked for while a graph is captured, {} are there",
                    bytes, scratch_size_);
-    // A little more than is asked for, so that ops which ask for nearly the same share one block.
-    // And at least twice as much each time: the blocks left behind are together no larger than the
-    // last.
-    const auto unit = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(bytes)) / 16);
-    const int64_t rounded = unit > 0 ? (bytes + unit - 1) / unit * unit : bytes;
-    const int64_t size = std::max(rounded, 2 * scratch_size_);
+    const int64_t size = grown_scratch(bytes, scratch_size_);
     scratch_.push_back(CudaDevice::allocate(size));
     scratch_size_ = size;
   }

@@ -33,15 +33,20 @@ TEST(MemoryPlan, CountsWhatARankHolds) {
 
 TEST(MemoryPlan, TheLargestBatchFitsAndOneMoreDoesNot) {
   RunShape shape = small();
-  for (const int64_t bytes : {int64_t{16} << 20, int64_t{1} << 30, int64_t{139} << 30}) {
-    const int64_t largest = largest_batch_size(shape, bytes);
-    ASSERT_GT(largest, 0);
-    shape.batch.batch_size = largest;
-    EXPECT_LE(plan_memory(shape).total(), bytes);
-    shape.batch.batch_size = largest + 1;
-    EXPECT_GT(plan_memory(shape).total(), bytes);
+  const auto half_as_much = [](const RunShape& run) { return plan_memory(run).total() / 2; };
+  for (const int64_t bytes : {int64_t{32} << 20, int64_t{1} << 30, int64_t{139} << 30}) {
+    MemorySupply supply = {"here", bytes};
+    for (const int64_t parts : {2, 3}) {  // the second time with half as much for kernels
+      const int64_t largest = largest_batch_size(shape, supply);
+      ASSERT_GT(largest, 0);
+      shape.batch.batch_size = largest;
+      EXPECT_LE(plan_memory(shape).total() / 2 * parts, bytes);
+      shape.batch.batch_size = largest + 1;
+      EXPECT_GT(plan_memory(shape).total() / 2 * parts, bytes);
+      supply.kernels = half_as_much;
+    }
   }
-  EXPECT_EQ(largest_batch_size(shape, 1 << 20), 0);
+  EXPECT_EQ(largest_batch_size(shape, {"here", 1 << 20}), 0);
 }
 
 TEST(MemoryPlan, RefusesWithTheNumbersAndWhatFits) {
