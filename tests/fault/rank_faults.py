@@ -65,6 +65,8 @@ def killed_together(ranks, victims):
     """Rank 0 and others at once, as when their memory runs out."""
     with Group(ranks, command(412, "backward", 3)) as group:
         group.wait_files("ready")
+        for victim in victims:  # none is to find another lost before it is lost itself
+            group.kill(victim, signal.SIGSTOP)
         start = min(group.kill(victim) for victim in victims)
         survivors = [rank for rank in range(ranks) if rank not in victims]
         check_end(group, start, survivors, PEER_LOST, 2.0, None,
