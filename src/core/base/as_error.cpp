@@ -1,6 +1,8 @@
 #include "core/base/as_error.h"
 
+#include <filesystem>
 #include <new>
+#include <system_error>
 
 namespace lockstep {
 
@@ -10,6 +12,19 @@ Error as_error(const std::exception& exception) {
   }
   if (dynamic_cast<const std::bad_alloc*>(&exception) != nullptr) {
     return OutOfMemoryError("out of memory");
+  }
+  if (const auto* of_file = dynamic_cast<const std::filesystem::filesystem_error*>(&exception)) {
+    return IoError("cannot use {}: {}", of_file->path1().string(), of_file->code().message());
+  }
+  if (const auto* refused = dynamic_cast<const std::system_error*>(&exception)) {
+    if (refused->code() == std::errc::resource_unavailable_try_again) {
+      return OutOfMemoryError(
+          "cannot start a thread: {}; allow more processes (ulimit -u, or the container's limit) "
+          "or "
+          "memory (ulimit -v)",
+          refused->what());
+    }
+    return IoError("{}", refused->what());
   }
   return InternalError("{}", exception.what());
 }
