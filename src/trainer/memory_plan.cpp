@@ -42,11 +42,24 @@ const char* largest_option(const RunShape& shape, const MemorySupply& supply) {
       ->first;
 }
 
+/// The largest batch size up to `largest` into which a rank's part of the step can be divided,
+/// where that is another: with a --global-batch-size no other is taken.
+std::string divisor_of_step(const RunShape& shape, int64_t largest) {
+  const int64_t sequences = shape.batch.batch_size * shape.batch.accumulation_steps;
+  int64_t divisor = std::min(largest, sequences);
+  while (sequences % divisor != 0) {
+    --divisor;
+  }
+  return divisor == largest || largest >= sequences
+             ? std::string()
+             : fmt::format(", {} of those that divide a rank's {} sequences", divisor, sequences);
+}
+
 /// What would fit, as advice.
 std::string advice(const RunShape& shape, const MemorySupply& supply) {
   const int64_t largest = largest_batch_size(shape, supply);
   if (largest > 0) {
-    return fmt::format("--batch-size {} or less fits", largest);
+    return fmt::format("--batch-size {} or less fits{}", largest, divisor_of_step(shape, largest));
   }
   RunShape smallest = shape;
   smallest.batch.batch_size = 1;

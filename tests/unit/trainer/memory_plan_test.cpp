@@ -59,7 +59,8 @@ TEST(MemoryPlan, RefusesWithTheNumbersAndWhatFits) {
   });
   EXPECT_THAT(one,
               HasSubstr(fmt::format("needs {:.1f} MiB", static_cast<double>(needed) / (1 << 20))));
-  EXPECT_THAT(one, HasSubstr("free on this host: --batch-size 11 or less fits"));
+  EXPECT_THAT(one, HasSubstr("free on this host: --batch-size 11 or less fits, 6 of those that "
+                             "divide a rank's 12 sequences"));
   const std::string two = error_of<OutOfMemoryError>([&] {
     check_memory(shape, {"on this host", needed, 2});
   });
