@@ -1,6 +1,7 @@
 #include "trainer/metrics_file.h"
 
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <sstream>
@@ -34,12 +35,13 @@ MetricsFile::MetricsFile(std::filesystem::path path, int64_t first_step) : path_
 }
 
 void MetricsFile::append(const std::string& line) {
+  const off_t end = ::lseek(file_.get(), 0, SEEK_END);
   try {
     const std::string text = (torn_ ? "\n" : "") + line + "\n";
     write_all(file_.get(), bytes_of(text), path_);
     torn_ = false;
   } catch (const IoError& error) {
-    torn_ = true;
+    torn_ = end < 0 || ::ftruncate(file_.get(), end) != 0;
     if (!std::exchange(failed_, true)) {
       log("{}; the run goes on without these metrics", error.what());
     }

@@ -21,7 +21,7 @@ class MetricsFile {
  private:
   std::filesystem::path path_;
   UniqueFd file_;
-  bool torn_ = false;  ///< the last write may have left a part of a line
+  bool torn_ = false;  ///< the last write may have left a part of a line, and that stayed
   bool failed_ = false;
 };
 

@@ -1,7 +1,9 @@
 #include "trainer/metrics_file.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
+#include <csignal>
 #include <filesystem>
 
 #include "core/base/error.h"
@@ -40,6 +42,22 @@ TEST_F(MetricsFileTest, ALineThatACrashCutIsDropped) {
   replace_file(path_, content);
   MetricsFile file(path_, 3);
   EXPECT_EQ(read_file(path_), "{\"step\": 1, \"loss\": 4}\n{\"step\": 2, \"loss\": 3}\n");
+}
+
+TEST_F(MetricsFileTest, ALineThatFindsNoRoomLeavesNoPart) {
+  const std::string before = read_file(path_);
+  MetricsFile file(path_, 3);
+  rlimit limit{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &limit), 0);
+  const rlimit full = {before.size() + 5, limit.rlim_max};
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
+  file.append(R"({"step": 4, "loss": 1})");
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &limit), 0);
+  std::signal(SIGXFSZ, handler);
+  EXPECT_EQ(read_file(path_), before);
+  file.append(R"({"step": 5, "loss": 1})");
+  EXPECT_EQ(read_file(path_), before + "{\"step\": 5, \"loss\": 1}\n");
 }
 
 TEST_F(MetricsFileTest, ANewRunStartsEmpty) {
