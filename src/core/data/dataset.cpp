@@ -25,7 +25,9 @@ TokenShard open_split(const std::filesystem::path& directory, const char* name) 
 
 std::optional<Tokenizer> load_vocabulary(const std::filesystem::path& directory) {
   const std::filesystem::path path = directory / "vocab.json";
-  return std::filesystem::exists(path) ? std::optional(Tokenizer::load(path)) : std::nullopt;
+  // Of a link that leads nowhere this is the link itself, which then cannot be opened.
+  const bool named = std::filesystem::exists(std::filesystem::symlink_status(path));
+  return named ? std::optional(Tokenizer::load(path)) : std::nullopt;
 }
 
 void check_length(const TokenShard& split, int64_t block_size) {

@@ -81,7 +81,9 @@ Tokenizer Tokenizer::chars_of(std::string_view text) {
 }
 
 Tokenizer Tokenizer::load(const std::filesystem::path& path) {
-  return parse(read_file(path), path.string());
+  const MappedFile file(path);
+  const auto* text = reinterpret_cast<const char*>(file.bytes().data());
+  return parse({text, file.bytes().size()}, path.string());
 }
 
 Tokenizer Tokenizer::parse(std::string_view json, const std::string& where) {
