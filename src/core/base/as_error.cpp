@@ -19,9 +19,8 @@ Error as_error(const std::exception& exception) {
   if (const auto* refused = dynamic_cast<const std::system_error*>(&exception)) {
     if (refused->code() == std::errc::resource_unavailable_try_again) {
       return OutOfMemoryError(
-          "cannot start a thread: {}; allow more processes (ulimit -u, or the container's limit) "
-          "or "
-          "memory (ulimit -v)",
+          "cannot start a thread: {}; allow more processes (ulimit -u, or the container's "
+          "limit) or memory (ulimit -v)",
           refused->what());
     }
     return IoError("{}", refused->what());

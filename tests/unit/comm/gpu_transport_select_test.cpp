@@ -6,21 +6,12 @@
 #include <vector>
 
 #include "core/base/error.h"
+#include "support/ranks_on.h"
 
 namespace lockstep {
 namespace {
 
 constexpr auto kAuto = TransportChoice::kAuto;
-
-PeerTable ranks_on(const std::vector<std::string>& hosts) {
-  PeerTable peers;
-  for (const std::string& host : hosts) {
-    PeerInfo& peer = peers.emplace_back();
-    peer.rank = static_cast<int>(peers.size()) - 1;
-    peer.host_id = host;
-  }
-  return peers;
-}
 
 PeerTable ranks_of_one_host(size_t count) {
   return ranks_on(std::vector<std::string>(count, "a"));

@@ -211,23 +211,25 @@ void sum_over_smallest_buffers(int world, SocketPath path) {
 
 enum class Broken { kNothing, kFlush, kReduce, kCopy, kEnd, kDrained };
 
+/// Of the call `here`, with `broken` the one that finds the connection broken.
+bool whole_unless(Broken broken, Broken here) {
+  if (broken == here) {
+    throw PeerLostError("the connection broke");
+  }
+  return true;
+}
+
 /// Edges over which everything is there at once, until one of them breaks.
 class BrokenSendEdge final : public SendEdge {
  public:
   explicit BrokenSendEdge(Broken broken) : broken_(broken) {}
   void begin(const CollectiveHeader& /*header*/) override {}
   void publish(Range /*range*/) override {}
-  bool flush() override { return whole_unless(Broken::kFlush); }
-  bool drained() override { return whole_unless(Broken::kDrained); }
+  bool flush() override { return whole_unless(broken_, Broken::kFlush); }
+  bool drained() override { return whole_unless(broken_, Broken::kDrained); }
   void sleep(std::chrono::microseconds /*limit*/) override {}
 
  private:
-  bool whole_unless(Broken here) const {
-    if (broken_ == here) {
-      throw PeerLostError("the connection broke");
-    }
-    return true;
-  }
   Broken broken_;
 };
 
@@ -239,18 +241,12 @@ class BrokenRecvEdge final : public RecvEdge {
     *header = header_;
     return true;
   }
-  bool try_reduce(Range /*range*/) override { return whole_unless(Broken::kReduce); }
-  bool try_copy(Range /*range*/) override { return whole_unless(Broken::kCopy); }
-  void end() override { whole_unless(Broken::kEnd); }
+  bool try_reduce(Range /*range*/) override { return whole_unless(broken_, Broken::kReduce); }
+  bool try_copy(Range /*range*/) override { return whole_unless(broken_, Broken::kCopy); }
+  void end() override { whole_unless(broken_, Broken::kEnd); }
   void sleep(std::chrono::microseconds /*limit*/) override {}
 
  private:
-  bool whole_unless(Broken here) const {
-    if (broken_ == here) {
-      throw PeerLostError("the connection broke");
-    }
-    return true;
-  }
   Broken broken_;
   CollectiveHeader header_;
 };

@@ -9,6 +9,7 @@
 #include "comm/finish_roll.h"
 #include "comm/running_time.h"
 #include "comm/status_page.h"
+#include "support/ranks_on.h"
 
 namespace lockstep {
 namespace {
@@ -46,16 +47,6 @@ TEST(RunCause, CarriesTheExitCode) {
   EXPECT_EQ(rank_stopped(rank_1(), kStatus, {}).code, ExitCode::kTimeout);
   EXPECT_EQ(rank_late(rank_1(), kStatus, {}).code, ExitCode::kTimeout);
   EXPECT_EQ(rank_failed(rank_1(), kStatus, NonFiniteError("nan")).code, ExitCode::kNonFinite);
-}
-
-PeerTable ranks_on(const std::vector<std::string>& hosts) {
-  PeerTable peers;
-  for (const std::string& host : hosts) {
-    PeerInfo& peer = peers.emplace_back();
-    peer.rank = static_cast<int>(peers.size()) - 1;
-    peer.host_id = host;
-  }
-  return peers;
 }
 
 std::vector<int> printers(const RunCause& cause, const PeerTable& peers) {

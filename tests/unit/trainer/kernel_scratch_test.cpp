@@ -3,24 +3,11 @@
 #include <gtest/gtest.h>
 
 #include "core/device/scratch_growth.h"
+#include "measured_runs.h"
 #include "trainer/memory_plan.h"
 
 namespace lockstep {
 namespace {
-
-CudaFacts h200() {
-  CudaFacts facts;
-  facts.compute_capability = 90;
-  facts.multiprocessors = 132;
-  return facts;
-}
-
-GptConfig char_gpt(int64_t context) {
-  return {.vocab_size = 65, .block_size = context, .n_layer = 6, .n_head = 6, .n_embd = 384};
-}
-
-constexpr GptConfig kGpt2 = {
-    .vocab_size = 50257, .block_size = 1024, .n_layer = 12, .n_head = 12, .n_embd = 768};
 
 TEST(KernelScratch, GrowsToTwiceAsMuchOrWhatIsWanted) {
   EXPECT_EQ(grown_scratch(1, 0), 1);

@@ -4,23 +4,10 @@
 
 #include <string>
 
+#include "measured_runs.h"
+
 namespace lockstep {
 namespace {
-
-CudaFacts h200() {
-  CudaFacts facts;
-  facts.name = "NVIDIA H200";
-  facts.compute_capability = 90;
-  facts.multiprocessors = 132;
-  return facts;
-}
-
-GptConfig char_gpt(int64_t context) {
-  return {.vocab_size = 65, .block_size = context, .n_layer = 6, .n_head = 6, .n_embd = 384};
-}
-
-constexpr GptConfig kGpt2 = {
-    .vocab_size = 50257, .block_size = 1024, .n_layer = 12, .n_head = 12, .n_embd = 768};
 
 struct Measured {
   GptConfig model;
