@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <vector>
@@ -113,6 +114,17 @@ TEST_F(DatasetTest, RefusesADamagedVocabulary) {
   shard("val.bin", {0, 1, 2}, 4);
   folder_.write("vocab.json", "{}");
   EXPECT_THAT(corrupt_error(), HasSubstr("vocab.json: not a vocabulary"));
+}
+
+TEST_F(DatasetTest, RefusesAVocabularyThatIsNoFile) {
+  shard("train.bin", {0, 1, 2}, 4);
+  shard("val.bin", {2, 1, 0}, 4);
+  const auto io_error = [&] { return error_of<IoError>([&] { open(); }); };
+  std::filesystem::create_symlink("nowhere", folder_ / "vocab.json");
+  EXPECT_THAT(io_error(), HasSubstr("cannot open"));
+  std::filesystem::remove(folder_ / "vocab.json");
+  ASSERT_EQ(::mkfifo((folder_ / "vocab.json").c_str(), 0600), 0);
+  EXPECT_THAT(io_error(), HasSubstr("not a regular file"));
 }
 
 TEST_F(DatasetTest, FingerprintCoversSplitsAndVocabulary) {
