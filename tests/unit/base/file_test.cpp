@@ -6,31 +6,17 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdlib>
 #include <filesystem>
-#include <string>
 
 #include "core/base/error.h"
+#include "support/temporary_folder.h"
 
 namespace lockstep {
 namespace {
 
 class ReplaceFile : public testing::Test {
- public:
-  ReplaceFile(const ReplaceFile&) = delete;
-  ReplaceFile& operator=(const ReplaceFile&) = delete;
-  ReplaceFile(ReplaceFile&&) = delete;
-  ReplaceFile& operator=(ReplaceFile&&) = delete;
-
  protected:
-  ReplaceFile() {
-    std::string name = (std::filesystem::temp_directory_path() / "lockstep-file-XXXXXX").string();
-    EXPECT_NE(::mkdtemp(name.data()), nullptr);
-    folder_ = name;
-  }
-  ~ReplaceFile() override { std::filesystem::remove_all(folder_); }
-
-  std::filesystem::path folder_;
+  TemporaryFolder folder_;
 };
 
 TEST_F(ReplaceFile, MakesAndReplaces) {
@@ -61,18 +47,18 @@ TEST_F(ReplaceFile, WritesToWhatIsNoFile) {
   EXPECT_EQ(::read(reader, got.data(), got.size()), 7);
   EXPECT_STREQ(got.data(), "through");
   ::close(reader);
-  EXPECT_THROW(replace_file(folder_, "x"), IoError);
+  EXPECT_THROW(replace_file(folder_.path(), "x"), IoError);
 }
 
 TEST_F(ReplaceFile, IsCheckedWithoutATrace) {
   const auto path = folder_ / "a";
   check_replaceable(path);
-  EXPECT_TRUE(std::filesystem::is_empty(folder_));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path()));
   replace_file(path, "kept");
   check_replaceable(path);
   EXPECT_EQ(read_file(path), "kept");
-  EXPECT_THROW(check_replaceable(folder_), IoError);
-  EXPECT_THROW(check_replaceable(folder_ / "absent" / "a"), IoError);
+  EXPECT_THROW(check_replaceable(folder_.path()), IoError);
+  EXPECT_THROW(check_replaceable(folder_ / "absent/a"), IoError);
 }
 
 }  // namespace
