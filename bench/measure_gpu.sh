@@ -7,7 +7,7 @@
 #   steps      training steps in turns with PyTorch's, when python3 has it with CUDA; and what the trainer predicts
 #   profile    the ops of these steps one by one
 #   sums       all-reduces over two GPUs in turns with NCCL's, and what peer access reaches
-#   scaling    steps on one GPU and on two, and PyTorch's on two
+#   scaling    steps on one GPU and on two, and PyTorch's
 #   training   whole runs on the text that TEXT names in the environment: tinyshakespeare for the docs' figures
 # Hardware counters, trials of what was dropped and products of more tokens than gemm_bench's models have are not taken.
 # BUILD in the environment is a build folder from another machine with the same system libraries; its programs are run
@@ -226,12 +226,9 @@ scaling() {
   if [[ -n $torch ]]; then
     for case in char-16x256-tf32 124m-32x1024-tf32; do
       choose "$case"
-      for mode in default reduce-overhead; do
-        [[ $case == char-* || $mode == default ]] || continue
-        name=torch-2-$case-$mode.json
-        measure "$name" python3 -m torch.distributed.run --standalone --nproc-per-node 2 bench/train_torch.py \
-          "${shape[@]}" "${theirs[@]}" --compile "$mode"
-      done
+      measure "scaling-torch-$case-1.json" python3 bench/train_torch.py "${shape[@]}" "${theirs[@]}"
+      measure "scaling-torch-$case-2.json" python3 -m torch.distributed.run --standalone --nproc-per-node 2 \
+        bench/train_torch.py "${shape[@]}" "${theirs[@]}"
     done
   fi
 }
