@@ -178,6 +178,39 @@ TEST(GpuCommunicator, SumsAgainEachTimeThatAGraphIsLaunched) {
   });
 }
 
+// Of two ranks, the large ones by copies, in several pieces where nothing follows.
+TEST(GpuCommunicator, SumsRoundsOfLargeAndSmallRangesOverPeerAccess) {
+  constexpr int64_t kMi = 1 << 20;
+  const int64_t size = 20 * kMi + 7;
+  const auto body = [&](Member& self) {
+    const auto beside = [&] {
+      self.comm.all_reduce(self.stream, {17 * kMi + 1, size}, 0);
+      self.comm.all_reduce(self.stream, {17 * kMi - 50, 17 * kMi + 1}, 1);
+      self.comm.all_reduce(self.stream, {15 * kMi + 3, 17 * kMi - 50}, 2);
+      self.comm.all_reduce(self.stream, {0, 15 * kMi + 3}, 3, SumLoad::kAlone);
+      self.comm.finish(self.stream);
+    };
+    const auto behind = [&] {
+      self.comm.all_reduce(self.stream, {0, size}, 0, SumLoad::kAlone);
+      self.comm.finish(self.stream);
+    };
+    beside();
+    behind();
+    std::vector<CudaGraph> graphs;
+    graphs.emplace_back(self.stream, beside);
+    graphs.emplace_back(self.stream, behind);
+    graphs.emplace_back(self.stream, beside);
+    for (int round = 1; round <= 6; ++round) {
+      fill(self, round);
+      graphs[static_cast<size_t>(round % 3)].launch(self.stream);
+      self.download();
+      EXPECT_GT(self.comm.take_times().total_seconds, 0);
+      expect_sums(self, {0, size}, round);
+    }
+  };
+  EXPECT_EQ(run_group("peer", size, body), ExitCode::kDone);
+}
+
 TEST(GpuCommunicator, GivesTheBitsOfTheCpu) {
   const int64_t size = 90 * kS + 9;
   const std::vector<Range> whole = {{0, size}};
@@ -237,45 +270,83 @@ TEST(GpuCommunicator, EveryRankLeavesWhenOneCallsAnotherSum) {
   });
 }
 
+TEST(GpuCommunicator, EveryRankLeavesWhenOneCallsAnotherLargeSumOverPeerAccess) {
+  constexpr int64_t kLarge = 3 << 20;
+  for (const int64_t other : {kLarge - 4, int64_t{100}}) {
+    const auto body = [&](Member& self) {
+      for (const int64_t end : {kLarge, self.rank == 0 ? kLarge : other}) {
+        self.comm.all_reduce(self.stream, {0, end}, 0);
+        self.comm.finish(self.stream);
+        self.stream.synchronize();
+        self.comm.take_times();
+      }
+    };
+    EXPECT_EQ(run_group("peer", kLarge, body, milliseconds(2000)), ExitCode::kRanksDisagree)
+        << other;
+  }
+}
+
+TEST(GpuCommunicator, EveryRankLeavesWhenOneSumsOneMoreOverPeerAccess) {
+  constexpr int64_t kLarge = 3 << 20;
+  const auto body = [&](Member& self) {
+    for (int step = 0; step < 2; ++step) {
+      self.comm.all_reduce(self.stream, {0, kLarge}, 0);
+      if (self.rank == 0) {
+        self.comm.all_reduce(self.stream, {kLarge, 2 * kLarge}, 1);
+      }
+      self.comm.finish(self.stream);
+    }
+    self.stream.synchronize();
+    self.comm.take_times();
+  };
+  EXPECT_EQ(run_group("peer", 2 * kLarge, body, milliseconds(2000)), ExitCode::kRanksDisagree);
+}
+
+// The second size goes by copies between two ranks.
 TEST(GpuCommunicator, EveryRankLeavesWhenOneDoesNotCome) {
   over_all([&](const std::string& transport) {
-    const auto body = [](Member& self) {
-      if (self.rank == 0) {
-        while (true) {  // alive, and elsewhere
-          self.comm.all_reduce(self.stream, {0, 0}, 0);
-          ::usleep(10000);
+    for (const int64_t size : {10, 2 << 20}) {
+      const auto body = [&](Member& self) {
+        if (self.rank == 0) {
+          while (true) {  // alive, and elsewhere
+            self.comm.all_reduce(self.stream, {0, 0}, 0);
+            ::usleep(10000);
+          }
         }
-      }
-      self.comm.all_reduce(self.stream, {0, 10}, 1);
-      self.comm.finish(self.stream);
-      self.stream.synchronize();
-      self.comm.take_times();
-    };
-    std::string message;
-    EXPECT_EQ(run_group(transport, 64, body, milliseconds(300), &message), ExitCode::kTimeout);
-    const bool named = transport != "nccl" || test_bootstrap().world_size() == 2;
-    EXPECT_THAT(message, testing::HasSubstr(named ? "rank 0 " : "a rank that NCCL does not name"));
-    EXPECT_THAT(message, testing::HasSubstr("in the all-reduce of bucket 1"));
+        self.comm.all_reduce(self.stream, {0, size}, 1);
+        self.comm.finish(self.stream);
+        self.stream.synchronize();
+        self.comm.take_times();
+      };
+      std::string message;
+      EXPECT_EQ(run_group(transport, size, body, milliseconds(300), &message), ExitCode::kTimeout);
+      const bool named = transport != "nccl" || test_bootstrap().world_size() == 2;
+      EXPECT_THAT(message,
+                  testing::HasSubstr(named ? "rank 0 " : "a rank that NCCL does not name"));
+      EXPECT_THAT(message, testing::HasSubstr("in the all-reduce of bucket 1"));
+    }
   });
 }
 
 TEST(GpuCommunicator, EveryRankLeavesWithTheErrorOfOne) {
   over_all([&](const std::string& transport) {
-    const auto body = [](Member& self) {
-      const auto sum = [&] {
-        self.comm.all_reduce(self.stream, {0, 10}, 0);
-        self.comm.finish(self.stream);
+    for (const int64_t size : {10, 2 << 20}) {
+      const auto body = [&](Member& self) {
+        const auto sum = [&] {
+          self.comm.all_reduce(self.stream, {0, size}, 0);
+          self.comm.finish(self.stream);
+        };
+        sum();
+        CudaGraph graph(self.stream, sum);
+        if (self.rank == 0) {
+          throw IoError("the disk is full");
+        }
+        graph.launch(self.stream);
+        self.stream.synchronize();
+        self.comm.take_times();
       };
-      sum();
-      CudaGraph graph(self.stream, sum);
-      if (self.rank == 0) {
-        throw IoError("the disk is full");
-      }
-      graph.launch(self.stream);
-      self.stream.synchronize();
-      self.comm.take_times();
-    };
-    EXPECT_EQ(run_group(transport, 64, body), ExitCode::kIo);
+      EXPECT_EQ(run_group(transport, size, body), ExitCode::kIo);
+    }
   });
 }
 

@@ -21,7 +21,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Way{"Push", {PeerAlgorithm::kPush, 2}},
                     Way{"PushWide", {PeerAlgorithm::kPush, kMostPeerBlocks}},
                     Way{"Ring", {PeerAlgorithm::kRing, 5}},
-                    Way{"RingWide", {PeerAlgorithm::kRing, kMostPeerBlocks}}),
+                    Way{"RingWide", {PeerAlgorithm::kRing, kMostPeerBlocks}},
+                    Way{"Copies", {PeerAlgorithm::kCopies}}),
     [](const auto& way) { return way.param.name; });
 
 TEST_P(PeerAllReduceBy, AddsInTheOrderOfTheRing) {

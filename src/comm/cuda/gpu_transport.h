@@ -42,8 +42,9 @@ std::unique_ptr<GpuTransport> make_host_ring(Bootstrap& bootstrap, const PeerTab
                                              ControlPlane& control,
                                              const CommunicatorOptions& options);
 
-/// Ranks of one host whose GPUs are proven to reach each other's memory: one kernel a sum. Throws
-/// as PeerAllReduce. Collective.
+/// Ranks of one host whose GPUs are proven to reach each other's memory: one kernel a sum, or
+/// between two that compute a copy, which is added when they are done. Throws as PeerAllReduce.
+/// Collective.
 std::unique_ptr<GpuTransport> make_peer(Bootstrap& bootstrap, const PeerTable& peers,
                                         ControlPlane& control, const CommunicatorOptions& options);
 

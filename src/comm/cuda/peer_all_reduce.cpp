@@ -17,10 +17,15 @@ struct Layout {
       : counts(aligned(sizeof(PeerWords))),
         slots(counts + aligned(sizeof(PeerCounts))),
         window(slots + slot_bytes(ranks)),
-        // Whole packs: the last one is read whole.
-        end(window + aligned(window_elements * static_cast<int64_t>(sizeof(float)))) {}
+        copy_words(window + window_bytes(window_elements)),
+        staging(copy_words + (ranks == 2 ? aligned(sizeof(CopyWords)) : 0)),
+        end(staging + (ranks == 2 ? window_bytes(window_elements) : 0)) {}
 
   static int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
+  /// Whole packs: the last one is read whole.
+  static int64_t window_bytes(int64_t elements) {
+    return aligned(elements * static_cast<int64_t>(sizeof(float)));
+  }
   static int64_t slot_bytes(int ranks) {
     constexpr int64_t kMessageBytes = int64_t{32} * kMessagePacks * 16;
     return int64_t{kMostPeerBlocks} * kPeerWarps * (ranks - 1) * kMessageSlots * kMessageBytes;
@@ -29,6 +34,8 @@ struct Layout {
   int64_t counts;
   int64_t slots;
   int64_t window;
+  int64_t copy_words;  ///< of two ranks, as staging
+  int64_t staging;
   int64_t end;
 };
 
@@ -62,19 +69,56 @@ PeerAllReduce::PeerAllReduce(Bootstrap& bootstrap, const PeerTable& peers, int64
              "emptying the slots of peer access");
   stream.synchronize();
   bootstrap.barrier();  // nobody writes what is still to be set
+  if (ranks == 2) {
+    const auto area_of = [&](int rank) {
+      std::byte* memory = memory_.of(rank);
+      return CopyArea{reinterpret_cast<CopyWords*>(memory + layout.copy_words),
+                      reinterpret_cast<float*>(memory + layout.staging)};
+    };
+    copies_.emplace(bootstrap, everyone_, window_elements, area_of(everyone_.rank),
+                    area_of(1 - everyone_.rank));
+  }
+}
+
+PeerPlan PeerAllReduce::plan_for(Range range, SumLoad load,
+                                 std::optional<PeerAlgorithm> algorithm) const {
+  LOCKSTEP_CHECK(range.begin >= 0 && range.end <= window_elements_, "[{}, {}) of {} elements",
+                 range.begin, range.end, window_elements_);
+  return plan_peer_all_reduce(everyone_.ranks, range.size() * static_cast<int64_t>(sizeof(float)),
+                              load, algorithm);
+}
+
+bool PeerAllReduce::push(CudaStream& stream, Range range, int bucket, SumLoad load) {
+  if (range.empty() || !copies_ || !copies_->has_room()) {
+    return false;
+  }
+  const PeerPlan plan = forced_.value_or(plan_for(range, load));
+  const bool last = load == SumLoad::kAlone && copies_->under_way();
+  if (plan.algorithm != PeerAlgorithm::kCopies && !last) {
+    return false;
+  }
+  copies_->push(stream, range, bucket, load);
+  return true;
+}
+
+void PeerAllReduce::finish(CudaStream& stream) {
+  if (copies_) {
+    copies_->finish(stream);
+  }
 }
 
 void PeerAllReduce::all_reduce(CudaStream& stream, Range range, int bucket, SumLoad load) {
-  LOCKSTEP_CHECK(range.begin >= 0 && range.end <= window_elements_, "[{}, {}) of {} elements",
-                 range.begin, range.end, window_elements_);
   if (range.empty()) {
+    return;
+  }
+  if (push(stream, range, bucket, load)) {
+    finish(stream);
     return;
   }
   PeerSum sum = everyone_;
   sum.range = range;
   sum.bucket = bucket;
-  const PeerPlan plan = forced_.value_or(
-      plan_peer_all_reduce(sum.ranks, range.size() * static_cast<int64_t>(sizeof(float)), load));
+  const PeerPlan plan = forced_.value_or(plan_for(range, load));
   switch (plan.algorithm) {
     case PeerAlgorithm::kOneShot:
       launch_one_shot(stream.handle(), sum, plan.blocks, plan.message_packs);
@@ -87,6 +131,11 @@ void PeerAllReduce::all_reduce(CudaStream& stream, Range range, int bucket, SumL
       return;
     case PeerAlgorithm::kRing:
       launch_ring(stream.handle(), sum, plan.blocks);
+      return;
+    case PeerAlgorithm::kCopies:
+      LOCKSTEP_CHECK(copies_, "{} ranks do not sum by copies", sum.ranks);
+      // The round has no room for it.
+      launch_pull(stream.handle(), sum, plan_for(range, load, PeerAlgorithm::kPull).blocks);
       return;
   }
 }

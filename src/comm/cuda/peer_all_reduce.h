@@ -6,6 +6,7 @@
 
 #include "comm/bootstrap.h"
 #include "comm/cuda/collective_words.h"
+#include "comm/cuda/peer_copies.h"
 #include "comm/cuda/peer_memory.h"
 #include "comm/cuda/peer_plan.h"
 #include "comm/cuda/peer_words.h"
@@ -16,9 +17,9 @@
 namespace lockstep {
 
 /// Sums ranges of one window over the GPUs of one host that reach each other's memory, without the
-/// host: a sum is kernels on a stream, which may be captured into a graph and run any number of
-/// times. Sums run one after another, in the same order on all ranks; so all are enqueued on one
-/// stream, or on streams that wait for each other.
+/// host: a sum is kernels and copies on a stream, which may be captured into a graph and run any
+/// number of times. Sums run one after another, in the same order on all ranks; so all are enqueued
+/// on one stream, or on streams that wait for each other.
 ///
 /// The order of additions depends on an element's position in the window and the number of ranks
 /// only, and is that of ring_schedule: every size, every algorithm and the CPU give the same bits.
@@ -42,14 +43,27 @@ class PeerAllReduce {
   /// agree on all arguments. A wait that ended early leaves no sum behind: see CollectiveWatch.
   void all_reduce(CudaStream& stream, Range range, int bucket, SumLoad load = SumLoad::kAlone);
 
-  /// What all_reduce runs from here on in place of the measured choice, for benches and tests; the
-  /// same on all ranks.
+  /// As all_reduce, where the sum is one by copy engines: it begins behind everything on `stream`
+  /// so far, goes on beside what follows there, and is there after finish(). Until then other sums
+  /// may be pushed, and run by all_reduce on another stream, but for those of a range that was
+  /// pushed. False, with nothing enqueued, where it is one by kernels, which all_reduce enqueues.
+  bool push(CudaStream& stream, Range range, int bucket, SumLoad load);
+  /// What follows on `stream` comes after all pushed sums, and those by kernels that `stream` is
+  /// behind.
+  void finish(CudaStream& stream);
+
+  /// What all_reduce and push run from here on in place of the measured choice, for benches and
+  /// tests; the same on all ranks.
   void force(const PeerPlan& plan) { forced_ = plan; }
 
  private:
+  PeerPlan plan_for(Range range, SumLoad load,
+                    std::optional<PeerAlgorithm> algorithm = std::nullopt) const;
+
   int64_t window_elements_;
   PeerMemory memory_;
-  PeerSum everyone_{};  ///< all but the range and the bucket
+  PeerSum everyone_{};                ///< all but the range and the bucket
+  std::optional<PeerCopies> copies_;  ///< of two ranks
   std::optional<PeerPlan> forced_;
 };
 

@@ -8,6 +8,8 @@ namespace {
 
 constexpr int64_t kKi = 1 << 10;
 constexpr int64_t kMi = 1 << 20;
+/// Below it what surrounds a copy takes longer than the copy.
+constexpr int64_t kLeastCopiedBytes = 4 * kMi;
 
 int blocks_for(int64_t bytes, int64_t bytes_per_block, int most) {
   return static_cast<int>(std::clamp<int64_t>(bytes / bytes_per_block, 1, most));
@@ -16,7 +18,11 @@ int blocks_for(int64_t bytes, int64_t bytes_per_block, int most) {
 /// Two ranks send each other as much in one trip as in two, so that one trip is best for all sizes
 /// that the GPU is free for. It adds everything twice, and waits in many warps: beside other work,
 /// and for more ranks, which would send everything to everyone, only small sizes are worth it.
+/// Beside other work copies take no multiprocessor from it.
 PeerAlgorithm fastest(int ranks, int64_t bytes, SumLoad load) {
+  if (ranks == 2 && load == SumLoad::kBeside && bytes >= kLeastCopiedBytes) {
+    return PeerAlgorithm::kCopies;
+  }
   if (bytes * (ranks - 1) <= kMi || (ranks == 2 && load == SumLoad::kAlone)) {
     return PeerAlgorithm::kOneShot;
   }
@@ -54,6 +60,8 @@ PeerPlan plan_peer_all_reduce(int ranks, int64_t bytes, SumLoad load,
     case PeerAlgorithm::kPush:
     case PeerAlgorithm::kRing:
       plan.blocks = blocks_for(bytes, 8 * kKi, most);
+      break;
+    case PeerAlgorithm::kCopies:
       break;
   }
   return plan;

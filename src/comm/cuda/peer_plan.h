@@ -15,18 +15,19 @@ enum class PeerAlgorithm : uint8_t {
   kPull,     ///< each rank reads everyone's values of its share, adds, and stores at everyone
   kPush,     ///< each rank is sent everyone's values of its share, adds, and stores at everyone
   kRing,     ///< each rank sends to its successor alone: for links between neighbours
+  kCopies,   ///< two ranks: copy engines send the values, which a kernel adds later
 };
 
 /// What command lines call them: "auto", which is none of them, and theirs in their order.
-inline const std::vector<std::string> kPeerAlgorithmWords = {"auto", "one-shot", "pull", "push",
-                                                             "ring"};
+inline const std::vector<std::string> kPeerAlgorithmWords = {"auto", "one-shot", "pull",
+                                                             "push", "ring",     "copies"};
 std::optional<PeerAlgorithm> peer_algorithm(const std::string& word);
 const std::string& peer_algorithm_word(PeerAlgorithm algorithm);
 
 /// One way to run one sum; the same on all ranks.
 struct PeerPlan {
   PeerAlgorithm algorithm = PeerAlgorithm::kPull;
-  int blocks = 1;         ///< of kPeerThreads threads
+  int blocks = 1;         ///< of kPeerThreads threads; not of copies
   int message_packs = 4;  ///< one-shot: of 16 bytes a lane, 1, 2 or 4
 
   friend bool operator==(const PeerPlan&, const PeerPlan&) = default;

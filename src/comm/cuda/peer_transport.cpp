@@ -1,5 +1,6 @@
 #include <chrono>
 #include <exception>
+#include <utility>
 
 #include "comm/cuda/collective_watch.h"
 #include "comm/cuda/gpu_transport.h"
@@ -36,10 +37,18 @@ class PeerTransport final : public GpuTransport {
   CudaView<float> window() override { return sums_.window(); }
 
   void all_reduce(CudaStream& stream, Range range, int bucket, SumLoad load) override {
-    sums_.all_reduce(branch_.fork(stream), range, bucket, load);
+    if (!sums_.push(stream, range, bucket, load)) {
+      sums_.all_reduce(branch_.fork(stream), range, bucket, load);
+      forked_ = true;
+    }
   }
 
-  void finish(CudaStream& stream) override { branch_.join(stream); }
+  void finish(CudaStream& stream) override {
+    if (std::exchange(forked_, false)) {
+      branch_.join(stream);
+    }
+    sums_.finish(stream);
+  }
 
   void throw_if_failed() override { watch_.throw_if_failed(); }
   double take_seconds() override { return watch_.take_busy_seconds(); }
@@ -53,6 +62,7 @@ class PeerTransport final : public GpuTransport {
   PeerAllReduce sums_;
   // Ahead of what backward still has to run: the neighbours wait.
   Branch<CudaDevice> branch_{StreamPriority::kHigh};
+  bool forked_ = false;  ///< since the last finish()
 };
 
 }  // namespace

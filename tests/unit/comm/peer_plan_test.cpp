@@ -8,7 +8,8 @@ namespace lockstep {
 namespace {
 
 constexpr PeerAlgorithm kAll[] = {PeerAlgorithm::kOneShot, PeerAlgorithm::kPull,
-                                  PeerAlgorithm::kPush, PeerAlgorithm::kRing};
+                                  PeerAlgorithm::kPush, PeerAlgorithm::kRing,
+                                  PeerAlgorithm::kCopies};
 
 void expect_runnable(const PeerPlan& plan) {
   EXPECT_GE(plan.blocks, 1);
@@ -46,6 +47,17 @@ TEST(PeerPlan, TakesOneTripForTheSmallest) {
     // Everyone is sent everything: too much of a large range for many.
     EXPECT_TRUE(ranks == 2 ||
                 plan_peer_all_reduce(ranks, 1 << 30).algorithm != PeerAlgorithm::kOneShot);
+  }
+}
+
+TEST(PeerPlan, CopiesWhatIsLargeBetweenTwoRanksThatCompute) {
+  const int64_t large = 64 << 20;
+  EXPECT_EQ(plan_peer_all_reduce(2, large, SumLoad::kBeside).algorithm, PeerAlgorithm::kCopies);
+  EXPECT_NE(plan_peer_all_reduce(2, 1 << 20, SumLoad::kBeside).algorithm, PeerAlgorithm::kCopies);
+  EXPECT_NE(plan_peer_all_reduce(2, large, SumLoad::kAlone).algorithm, PeerAlgorithm::kCopies);
+  for (int ranks = 3; ranks <= kMostPeerRanks; ++ranks) {
+    EXPECT_NE(plan_peer_all_reduce(ranks, large, SumLoad::kBeside).algorithm,
+              PeerAlgorithm::kCopies);
   }
 }
 
