@@ -37,6 +37,11 @@ GpuTransportKind select_gpu_transport(const PeerTable& peers, TransportChoice ch
   return GpuTransportKind::kHostRing;
 }
 
+bool may_sum_by_copies(const PeerTable& peers, TransportChoice choice) {
+  return peers.size() == 2 && peers[0].host_id == peers[1].host_id &&
+         (choice == TransportChoice::kAuto || choice == TransportChoice::kPeer);
+}
+
 std::string gpu_transport_name(GpuTransportKind kind, const std::string& ring) {
   switch (kind) {
     case GpuTransportKind::kPeer:

@@ -14,7 +14,7 @@ namespace lockstep {
 
 DevicePlace place_of(const CudaStream& stream);
 std::map<std::string, std::string> arithmetic(const CudaStream& stream);
-MemorySupply memory_supply(const CudaStream& stream, const Group& group);
+MemorySupply memory_supply(const CudaStream& stream, const Group& group, const TrainConfig& config);
 std::string predicted_step(const CudaStream& stream, const RunShape& shape);
 
 /// A stream on this rank's GPU, which becomes the current one: use_rank_gpu. Collective.

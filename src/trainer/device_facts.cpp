@@ -23,7 +23,8 @@ std::map<std::string, std::string> arithmetic(const CpuStream& /*stream*/) {
   return {{"instruction set", std::string(isa_name(cpu_isa()))}};
 }
 
-MemorySupply memory_supply(const CpuStream& /*stream*/, const Group& group) {
+MemorySupply memory_supply(const CpuStream& /*stream*/, const Group& group,
+                           const TrainConfig& /*config*/) {
   return {"on this host", CpuDevice::free_bytes(), group.self().local_size};
 }
 

@@ -28,7 +28,7 @@ DevicePlace place_of(const CpuStream& stream);
 /// What decides the bits of results and must be equal on all ranks, by name.
 std::map<std::string, std::string> arithmetic(const CpuStream& stream);
 /// The memory that the ranks of this host have.
-MemorySupply memory_supply(const CpuStream& stream, const Group& group);
+MemorySupply memory_supply(const CpuStream& stream, const Group& group, const TrainConfig& config);
 /// What a step is predicted to take, as a line for a person, or that nothing is.
 std::string predicted_step(const CpuStream& stream, const RunShape& shape);
 

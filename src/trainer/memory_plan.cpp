@@ -18,6 +18,10 @@ double mib(int64_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);
 }
 
+int64_t staged_bytes(const MemoryPlan& memory, const MemorySupply& supply) {
+  return supply.stages_gradients ? memory.gradients : 0;
+}
+
 /// The option that frees most when it is halved.
 const char* largest_option(const RunShape& shape, const MemorySupply& supply) {
   std::array<std::pair<const char*, RunShape>, 4> halved = {
@@ -98,7 +102,8 @@ MemoryPlan plan_memory(const RunShape& shape) {
 }
 
 int64_t needed_memory(const RunShape& shape, const MemorySupply& supply) {
-  return plan_memory(shape).total() + supply.kernels(shape);
+  const MemoryPlan memory = plan_memory(shape);
+  return memory.total() + staged_bytes(memory, supply) + supply.kernels(shape);
 }
 
 int64_t largest_batch_size(const RunShape& shape, const MemorySupply& supply) {
@@ -140,6 +145,9 @@ std::string memory_report(const RunShape& shape, const MemorySupply& supply) {
       {"kept of the head", memory.head}, {"backward scratch", memory.scratch},
       {"batches", memory.batches},
   };
+  if (const int64_t staged = staged_bytes(memory, supply); staged > 0) {
+    rows.emplace_back("other's gradients", staged);
+  }
   if (const int64_t kernels = supply.kernels(shape); kernels > 0) {
     rows.emplace_back("kernels' scratch", kernels);
   }

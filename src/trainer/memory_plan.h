@@ -9,8 +9,8 @@
 
 namespace lockstep {
 
-/// The bytes that a rank holds on its device, by class, but for what kernels take on a GPU. Pure
-/// arithmetic, before anything is allocated.
+/// The bytes that a rank holds on its device, by class, but for what kernels and sums take on a GPU
+/// besides. Pure arithmetic, before anything is allocated.
 struct MemoryPlan {
   int64_t parameters = 0;
   int64_t gradients = 0;  ///< the communicator's window
@@ -40,6 +40,8 @@ struct MemorySupply {
   std::string device;
   int64_t free = -1;
   int64_t ranks = 1;
+  /// Whether sums take as much as the gradients besides, for what the other rank sends.
+  bool stages_gradients = false;
   /// Bytes that the device's kernels take besides what plan_memory counts.
   std::function<int64_t(const RunShape&)> kernels = [](const RunShape&) { return int64_t{0}; };
 };

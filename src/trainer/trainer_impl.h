@@ -24,7 +24,7 @@ Trainer<Device>::Trainer(const Group& group, const TrainConfig& config, const Ru
     : group_(group),
       config_(config),
       plan_(plan),
-      memory_bytes_(check_memory(plan_.shape(), memory_supply(stream, group))),
+      memory_bytes_(check_memory(plan_.shape(), memory_supply(stream, group, config))),
       communicator_(group.bootstrap, group.peers, group.control,
                     config.communicator(plan_.window.elements())),
       replica_(stream, plan_.model, config.adamw(), static_cast<uint64_t>(config.seed),
@@ -175,7 +175,7 @@ ExitCode train_on(const Group& group, const TrainConfig& config, const RunPlan& 
     stream.emplace(make_stream());
     check_agreement(group.bootstrap, arithmetic(*stream));
     if (config.plan) {
-      print_plan(group, config, plan, memory_supply(*stream, group),
+      print_plan(group, config, plan, memory_supply(*stream, group, config),
                  predicted_step(*stream, plan.shape()));
       return;
     }

@@ -71,6 +71,15 @@ TEST(GpuTransportSelect, FollowsWhatIsAskedForOrRefuses) {
                UsageError);
 }
 
+TEST(GpuTransportSelect, SumsByCopiesBetweenTwoRanksOfAHostAtMost) {
+  EXPECT_TRUE(may_sum_by_copies(ranks_of_one_host(2), kAuto));
+  EXPECT_TRUE(may_sum_by_copies(ranks_of_one_host(2), TransportChoice::kPeer));
+  EXPECT_FALSE(may_sum_by_copies(ranks_of_one_host(2), TransportChoice::kStaged));
+  EXPECT_FALSE(may_sum_by_copies(ranks_of_one_host(1), kAuto));
+  EXPECT_FALSE(may_sum_by_copies(ranks_of_one_host(3), kAuto));
+  EXPECT_FALSE(may_sum_by_copies(ranks_on({"a", "b"}), kAuto));
+}
+
 TEST(GpuTransportSelect, NamesThem) {
   EXPECT_EQ(gpu_transport_name(GpuTransportKind::kPeer), "peer");
   EXPECT_EQ(gpu_transport_name(GpuTransportKind::kStaged), "staged");

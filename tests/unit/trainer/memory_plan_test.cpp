@@ -11,6 +11,7 @@ namespace lockstep {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 RunShape small() {
   return {.model = {.vocab_size = 65, .block_size = 64, .n_layer = 4, .n_head = 4, .n_embd = 128},
@@ -101,6 +102,16 @@ TEST(MemoryPlan, ReportsEveryClass) {
                            "in all", "1024.0 MiB on this host, for 2 ranks", "--batch-size"}) {
     EXPECT_THAT(report, HasSubstr(part));
   }
+}
+
+TEST(MemoryPlan, CountsWhatTheOtherRankSends) {
+  const RunShape shape = small();
+  MemorySupply supply = {.device = "here", .free = int64_t{1} << 30};
+  const int64_t needed = needed_memory(shape, supply);
+  EXPECT_THAT(memory_report(shape, supply), Not(HasSubstr("other's gradients")));
+  supply.stages_gradients = true;
+  EXPECT_EQ(needed_memory(shape, supply), needed + plan_memory(shape).gradients);
+  EXPECT_THAT(memory_report(shape, supply), HasSubstr("other's gradients"));
 }
 
 TEST(HostMemory, IsKnownAndPlausible) {
