@@ -45,6 +45,9 @@ class Sums {
         control_(control),
         load_(options.beside ? SumLoad::kBeside : SumLoad::kAlone),
         algorithm_(peer_algorithm(options.algorithm)) {
+    if (algorithm_ == PeerAlgorithm::kCopies && bootstrap.world_size() != 2) {
+      throw UsageError("--algorithm copies is for two ranks");
+    }
     const CommunicatorOptions of_communicator = options.communicator();
     if (!sums_over_peers(bootstrap, peers, options)) {
       communicator_.emplace(bootstrap, peers, control, of_communicator);
@@ -74,6 +77,9 @@ class Sums {
       return {};
     }
     const PeerPlan plan = plan_of(bytes);
+    if (plan.algorithm == PeerAlgorithm::kCopies) {
+      return peer_algorithm_word(plan.algorithm);
+    }
     return fmt::format("{}, {} block{}", peer_algorithm_word(plan.algorithm), plan.blocks,
                        plan.blocks == 1 ? "" : "s");
   }
@@ -81,7 +87,7 @@ class Sums {
   void enqueue(CudaStream& stream, Range range) {
     if (peer_) {
       peer_->force(plan_of(range.size() * static_cast<int64_t>(sizeof(float))));
-      peer_->all_reduce(stream, range, 0);
+      peer_->all_reduce(stream, range, 0, load_);
     } else {
       communicator_->all_reduce(stream, range, 0, load_);
       communicator_->finish(stream);
