@@ -181,12 +181,12 @@ TEST(GpuCommunicator, SumsAgainEachTimeThatAGraphIsLaunched) {
 // Of two ranks, the large ones by copies, in several pieces where nothing follows.
 TEST(GpuCommunicator, SumsRoundsOfLargeAndSmallRangesOverPeerAccess) {
   constexpr int64_t kMi = 1 << 20;
-  const int64_t size = 20 * kMi + 7;
+  const int64_t size = 28 * kMi + 7;
   const auto body = [&](Member& self) {
     const auto beside = [&] {
-      self.comm.all_reduce(self.stream, {17 * kMi + 1, size}, 0);
-      self.comm.all_reduce(self.stream, {17 * kMi - 50, 17 * kMi + 1}, 1);
-      self.comm.all_reduce(self.stream, {15 * kMi + 3, 17 * kMi - 50}, 2);
+      self.comm.all_reduce(self.stream, {22 * kMi + 1, size}, 0);
+      self.comm.all_reduce(self.stream, {22 * kMi - 50, 22 * kMi + 1}, 1);
+      self.comm.all_reduce(self.stream, {15 * kMi + 3, 22 * kMi - 50}, 2);
       self.comm.all_reduce(self.stream, {0, 15 * kMi + 3}, 3, SumLoad::kAlone);
       self.comm.finish(self.stream);
     };
@@ -271,7 +271,7 @@ TEST(GpuCommunicator, EveryRankLeavesWhenOneCallsAnotherSum) {
 }
 
 TEST(GpuCommunicator, EveryRankLeavesWhenOneCallsAnotherLargeSumOverPeerAccess) {
-  constexpr int64_t kLarge = 3 << 20;
+  constexpr int64_t kLarge = 5 << 20;
   for (const int64_t other : {kLarge - 4, int64_t{100}}) {
     const auto body = [&](Member& self) {
       for (const int64_t end : {kLarge, self.rank == 0 ? kLarge : other}) {
@@ -287,7 +287,7 @@ TEST(GpuCommunicator, EveryRankLeavesWhenOneCallsAnotherLargeSumOverPeerAccess) 
 }
 
 TEST(GpuCommunicator, EveryRankLeavesWhenOneSumsOneMoreOverPeerAccess) {
-  constexpr int64_t kLarge = 3 << 20;
+  constexpr int64_t kLarge = 5 << 20;
   const auto body = [&](Member& self) {
     for (int step = 0; step < 2; ++step) {
       self.comm.all_reduce(self.stream, {0, kLarge}, 0);
@@ -305,7 +305,7 @@ TEST(GpuCommunicator, EveryRankLeavesWhenOneSumsOneMoreOverPeerAccess) {
 // The second size goes by copies between two ranks.
 TEST(GpuCommunicator, EveryRankLeavesWhenOneDoesNotCome) {
   over_all([&](const std::string& transport) {
-    for (const int64_t size : {10, 2 << 20}) {
+    for (const int64_t size : {10, 5 << 20}) {
       const auto body = [&](Member& self) {
         if (self.rank == 0) {
           while (true) {  // alive, and elsewhere
@@ -330,7 +330,7 @@ TEST(GpuCommunicator, EveryRankLeavesWhenOneDoesNotCome) {
 
 TEST(GpuCommunicator, EveryRankLeavesWithTheErrorOfOne) {
   over_all([&](const std::string& transport) {
-    for (const int64_t size : {10, 2 << 20}) {
+    for (const int64_t size : {10, 5 << 20}) {
       const auto body = [&](Member& self) {
         const auto sum = [&] {
           self.comm.all_reduce(self.stream, {0, size}, 0);

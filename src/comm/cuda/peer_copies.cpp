@@ -28,8 +28,9 @@ PeerCopies::PeerCopies(Bootstrap& bootstrap, const PeerSum& everyone, int64_t wi
                        CopyArea own, CopyArea theirs)
     : copy_{everyone, own.words, theirs.words, own.staging}, their_staging_(theirs.staging) {
   const std::unique_ptr<CopyWords> words = first_copy_words();
-  copy_bytes_from_host(copies_, own.words, words.get(), sizeof(CopyWords));
-  copies_.synchronize();
+  CudaStream& stream = copies_.front();
+  copy_bytes_from_host(stream, own.words, words.get(), sizeof(CopyWords));
+  stream.synchronize();
   // The time of a sum by copies, without a kernel beside the copies to tell it.
   const int64_t elements = std::min(window_elements, kLeastPieceElements);
   ns_per_element_ = seconds_to_copy(bootstrap, elements) * 1e9 / static_cast<double>(elements);
@@ -38,15 +39,16 @@ PeerCopies::PeerCopies(Bootstrap& bootstrap, const PeerSum& everyone, int64_t wi
 /// While the peer copies as much. The barriers also see to it that both have set their words.
 double PeerCopies::seconds_to_copy(Bootstrap& bootstrap, int64_t elements) {
   constexpr int kCopies = 3;  // the first may find the link asleep
+  CudaStream& stream = copies_.front();
   CudaEvent start;
   CudaEvent end;
   double least = 0;
   for (int i = 0; i < kCopies; ++i) {
     bootstrap.barrier();
-    start.record(copies_);
-    copy_bytes(copies_, their_staging_, copy_.sum.windows[copy_.sum.rank],
+    start.record(stream);
+    copy_bytes(stream, their_staging_, copy_.sum.windows[copy_.sum.rank],
                elements * static_cast<int64_t>(sizeof(float)));
-    end.record(copies_);
+    end.record(stream);
     const double seconds = end.seconds_since(start);
     least = i == 0 ? seconds : std::min(least, seconds);
   }
@@ -63,21 +65,24 @@ void PeerCopies::push(CudaStream& stream, Range range, int bucket, SumLoad load)
   copy_.sum.bucket = bucket;
   launch_copy_begin(stream.handle(), copy_, mark, digest, !under_way());
   begun_.record(stream);
-  copies_.wait(begun_);
-  for (const Range& piece : pieces) {
+  for (size_t i = 0; i < pieces.size(); ++i) {
+    CudaStream& copies = copies_[i % copies_.size()];
+    if (i < copies_.size()) {
+      copies.wait(begun_);
+    }
     Group& group = group_for(load);
-    group.pieces.pieces[group.pieces.count++] = {piece, digest, bucket};
-    copy_piece(piece, mark);
-    group.copied.record(copies_);
+    group.pieces.pieces[group.pieces.count++] = {pieces[i], digest, bucket};
+    copy_piece(copies, pieces[i], mark);
+    group.copied.record(copies);
   }
   elements_ += range.size();
 }
 
 /// Copies of one stream come one after another: the mark is there after the data.
-void PeerCopies::copy_piece(Range piece, int mark) {
-  copy_bytes(copies_, their_staging_ + piece.begin, copy_.sum.windows[copy_.sum.rank] + piece.begin,
+void PeerCopies::copy_piece(CudaStream& copies, Range piece, int mark) {
+  copy_bytes(copies, their_staging_ + piece.begin, copy_.sum.windows[copy_.sum.rank] + piece.begin,
              piece.size() * static_cast<int64_t>(sizeof(float)));
-  copy_bytes(copies_, &copy_.theirs->arrived[slots_], &copy_.own->marks[mark], sizeof(uint64_t));
+  copy_bytes(copies, &copy_.theirs->arrived[slots_], &copy_.own->marks[mark], sizeof(uint64_t));
   ++slots_;
 }
 

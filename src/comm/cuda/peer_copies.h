@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -63,12 +64,14 @@ class PeerCopies {
   };
 
   double seconds_to_copy(Bootstrap& bootstrap, int64_t elements);
-  void copy_piece(Range piece, int mark);
+  void copy_piece(CudaStream& copies, Range piece, int mark);
   Group& group_for(SumLoad load);
 
   PeerCopy copy_{};  ///< all but the bucket
   float* their_staging_;
-  CudaStream copies_{Precision::kFp32, StreamPriority::kHigh};
+  // Pieces of a sum go by turns: one's copy hides what surrounds the other's.
+  std::array<CudaStream, 2> copies_{CudaStream(Precision::kFp32, StreamPriority::kHigh),
+                                    CudaStream(Precision::kFp32, StreamPriority::kHigh)};
   CudaEvent begun_;
   double ns_per_element_ = 0;
   // Of the round.

@@ -50,7 +50,7 @@ __device__ bool peer_has_gone_on(const PeerCopy& copy, uint32_t round) {
   return static_cast<uint32_t>(header) == next || has_come_to(seen(&copy.own->freed), round);
 }
 
-/// Waits for the peer's copy of a piece. False when the wait was ended. One thread.
+/// Waits for the peer's copy of a piece. False when the wait was ended.
 __device__ bool await_piece(const PeerCopy& copy, int slot, const CopiedPiece& piece) {
   constexpr int kTurns = 256;  // between looks elsewhere, as in wait_for
   const int peer = 1 - copy.sum.rank;
@@ -75,16 +75,15 @@ __device__ bool await_piece(const PeerCopy& copy, int slot, const CopiedPiece& p
   }
 }
 
-/// Block-wide: as await_piece, for all threads alike.
-__device__ bool is_here(const PeerCopy& copy, int slot, const CopiedPiece& piece) {
-  bool here = true;
-  if (threadIdx.x == 0) {
-    here = copy.sum.counts->ended == 0 && await_piece(copy, slot, piece);
-    if (!here) {
+// One thread waits for all. Blocks that wait where they are to add, two on each multiprocessor,
+// held up the copies that the other GPU waited for: up to 2 ms.
+__global__ void await_kernel(const __grid_constant__ PeerCopy copy,
+                             const __grid_constant__ CopiedPieces awaited) {
+  for (int i = 0; i < awaited.count && copy.sum.counts->ended == 0; ++i) {
+    if (!await_piece(copy, awaited.first_slot + i, awaited.pieces[i])) {
       give_up(copy.sum);
     }
   }
-  return __syncthreads_and(here ? 1 : 0) != 0;
 }
 
 /// What one block adds at a time.
@@ -117,15 +116,15 @@ __host__ __device__ int64_t chunks_of(Range piece) {
 // The chunks of all pieces go round the blocks.
 __global__ void __launch_bounds__(kPeerThreads, 2)
     add_kernel(const __grid_constant__ PeerCopy copy, const __grid_constant__ CopiedPieces added) {
+  if (copy.sum.counts->ended != 0) {
+    return;
+  }
   int64_t chunk = blockIdx.x;  // this block's next one, counted from the first of the piece
   for (int i = 0; i < added.count; ++i) {
-    const CopiedPiece& piece = added.pieces[i];
-    const int64_t chunks = chunks_of(piece.range);
-    if (chunk < chunks && !is_here(copy, added.first_slot + i, piece)) {
-      return;
-    }
+    const Range piece = added.pieces[i].range;
+    const int64_t chunks = chunks_of(piece);
     for (; chunk < chunks; chunk += gridDim.x) {
-      add_chunk(copy.sum.windows[copy.sum.rank], copy.staging, piece.range, chunk);
+      add_chunk(copy.sum.windows[copy.sum.rank], copy.staging, piece, chunk);
     }
     chunk -= chunks;
   }
@@ -169,6 +168,8 @@ void launch_copy_add(CUstream_st* stream, const PeerCopy& copy, const CopiedPiec
   for (int i = 0; i < pieces.count; ++i) {
     chunks += chunks_of(pieces.pieces[i].range);
   }
+  await_kernel<<<1, 1, 0, stream>>>(copy, pieces);
+  check_launch();
   const auto blocks = static_cast<unsigned>(std::min<int64_t>(chunks, most_blocks));
   add_kernel<<<blocks, kPeerThreads, 0, stream>>>(copy, pieces);
   check_launch();

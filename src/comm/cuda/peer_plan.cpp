@@ -8,8 +8,8 @@ namespace {
 
 constexpr int64_t kKi = 1 << 10;
 constexpr int64_t kMi = 1 << 20;
-/// Below it what surrounds a copy takes longer than the copy.
-constexpr int64_t kLeastCopiedBytes = 4 * kMi;
+/// Below it a sum by few blocks holds backward up for less than what surrounds a copy.
+constexpr int64_t kLeastCopiedBytes = 16 * kMi;
 
 int blocks_for(int64_t bytes, int64_t bytes_per_block, int most) {
   return static_cast<int>(std::clamp<int64_t>(bytes / bytes_per_block, 1, most));
