@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "kernels/layout/bank_conflicts.h"
+#include "kernels/layout/boxed_tile.h"
 #include "kernels/layout/thread_map.h"
 #include "kernels/layout/tile_shape.h"
 
@@ -162,12 +163,62 @@ void add_multistage_simt(std::vector<Access>& table) {
   table.push_back({12, kRole, kMajor, "load 16 B", loads});
 }
 
+// --- Rung 14: filled by the tensor memory accelerator -----------------------------------------
+
+template <Side kSide, Major kMajor>
+int boxed_loads(int extent) {
+  constexpr bool left = kSide == Side::kA;
+  constexpr int loads = kMajor == Major::kK || left ? 4 : 8;
+  int worst = 0;
+  for (int e0 = 0; e0 < extent; e0 += 64) {
+    for (int k0 = 0; k0 < kWarpgroupDepth; k0 += 8) {
+      for (int i = 0; i < loads; ++i) {
+        for (int half = 0; half < 2; ++half) {
+          if constexpr (kMajor == Major::kK) {
+            worst = std::max(worst, passes_of(4, [&](int lane) {
+                               return boxed_matrix_offset(boxed_matrix_origin<kSide>(lane, e0), k0,
+                                                          2 * i);
+                             }));
+          } else if constexpr (left) {
+            worst = std::max(worst, passes_of(2, [&](int lane) {
+                               return boxed_pair_offset(boxed_pair_origin(lane, e0), k0, half, i);
+                             }));
+          } else {
+            worst =
+                std::max(worst, passes_of(1, [&](int lane) {
+                           return boxed_single_offset(boxed_single_origin(lane, e0), k0, half, i);
+                         }));
+          }
+        }
+      }
+    }
+  }
+  return worst;
+}
+
+template <Major kMajor, Role kRole>
+void add_boxed(std::vector<Access>& table) {
+  constexpr int extent =
+      kRole == Role::kA ? TmaMmaTile256x128::kBlockM : TmaMmaTile256x128::kBlockN;
+  const int left = boxed_loads<Side::kA, kMajor>(extent);
+  const int right = boxed_loads<Side::kB, kMajor>(extent);
+  if constexpr (kMajor == Major::kK) {
+    table.push_back({14, kRole, kMajor, "ldmatrix", std::max(left, right)});
+  } else {
+    table.push_back({14, kRole, kMajor, "load 8 B", left});
+    if (kRole == Role::kB) {  // an MN-major A is always on the left
+      table.push_back({14, kRole, kMajor, "load 4 B", right});
+    }
+  }
+}
+
 template <Major kMajor, Role kRole>
 void add_all(std::vector<Access>& table) {
   add_fragment_order<kMajor, kRole>(table);
   add_multistage_mma<MmaTile256x128, kMajor, kRole>(11, table);
   add_multistage_simt<kMajor, kRole>(table);
   add_multistage_mma<SplitMmaTile128x128, kMajor, kRole>(13, table);
+  add_boxed<kMajor, kRole>(table);
 }
 
 template <Role kRole>

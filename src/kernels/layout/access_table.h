@@ -17,7 +17,7 @@ struct Access {
   int passes;        ///< the worst over all of them; 1 is free of bank conflicts
 };
 
-/// Every staging store and every fragment load of rungs 10 to 13, from the same constexpr functions
+/// Every staging store and every fragment load of rungs 10 to 14, from the same constexpr functions
 /// that the kernels index with.
 std::vector<Access> access_table();
 

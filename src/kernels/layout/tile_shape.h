@@ -43,6 +43,12 @@ using MmaTile64x64 = TileShape<64, 64, 32, 3, 2, 2, 4>;
 /// Rung 13: 64 x 32 warp tiles leave registers for factors in two parts.
 using SplitMmaTile128x128 = TileShape<128, 128, 32, 4, 2, 4, 1>;
 
+/// Rung 14: rung 11's tile, in a ring of stages that the tensor memory accelerator fills.
+struct TmaMmaTile256x128 : MmaTile256x128 {
+  static constexpr bool kSplit = false;
+  static constexpr int kReadingWarps = kThreads / 32;
+};
+
 /// Tiles for wgmma, where there is no second operand of a warp: two warpgroups of 64 rows each. As
 /// many stages as fit, since all that hides the latency of memory is how many are on their way.
 template <int kBlockN_, int kStages_, int kResident_, bool kSplit_>

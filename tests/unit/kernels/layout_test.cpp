@@ -11,6 +11,7 @@
 
 #include "kernels/layout/access_table.h"
 #include "kernels/layout/bank_conflicts.h"
+#include "kernels/layout/boxed_tile.h"
 #include "kernels/layout/mma_fragment.h"
 #include "kernels/layout/swizzle.h"
 #include "kernels/layout/thread_map.h"
@@ -120,6 +121,100 @@ TEST(StagedTile, LoadsPickWhatTheInstructionDemands) {
   expect_group_loads_fit<256, 32, 8>();
   expect_group_loads_fit<128, 32, 8>();
   expect_group_loads_fit<64, 32, 4>();
+}
+
+// What an instruction's registers must hold: of the left operand's sixteen rows `i`, or the right
+// one's eight columns `i`, at k0.
+template <Side kSide, Major kMajor>
+int boxed_demand(int lane, int e0, int k0, int i, int r) {
+  const Coordinate a = mma_a(lane, r);
+  const Coordinate b = mma_b(lane, r);
+  const int row = kSide == Side::kA ? a.row : b.column;
+  const int k = kSide == Side::kA ? a.column : b.row;
+  return (e0 + boxed_extent<kSide, kMajor>(i, row)) * kWarpgroupDepth + k0 + k;
+}
+
+constexpr int kBoxedExtent = 256;
+
+template <Side kSide>
+void expect_boxed_matrices_fit() {
+  const std::vector<int> memory = staged(kBoxedExtent, kWarpgroupDepth, [](int row, int k) {
+    return swizzled_chunk(row, k / 4) + k % 4;
+  });
+  for (int e0 = 0; e0 < kBoxedExtent; e0 += 64) {
+    for (int k0 = 0; k0 < kWarpgroupDepth; k0 += 8) {
+      for (int part = 0; part < 4; ++part) {
+        for (int lane = 0; lane < 32; ++lane) {
+          // Register r receives element t of row g of matrix r; lane 8 r + g named that row.
+          for (int r = 0; r < 4; ++r) {
+            const int origin = boxed_matrix_origin<kSide>(8 * r + lane / 4, e0);
+            const int at = boxed_matrix_offset(origin, k0, 2 * part) + lane % 4;
+            EXPECT_EQ(memory[static_cast<size_t>(at)],
+                      kSide == Side::kA ? (boxed_demand<kSide, Major::kK>(lane, e0, k0, part, r))
+                                        : (boxed_demand<kSide, Major::kK>(
+                                              lane, e0, k0, 2 * part + r / 2, r % 2)));
+          }
+        }
+      }
+    }
+  }
+}
+
+void expect_boxed_panels_fit() {
+  const std::vector<int> memory = staged(kBoxedExtent, kWarpgroupDepth, panel_offset);
+  const auto element = [&memory](int at) { return memory[static_cast<size_t>(at)]; };
+  for (int e0 = 0; e0 < kBoxedExtent; e0 += 64) {
+    for (int k0 = 0; k0 < kWarpgroupDepth; k0 += 8) {
+      for (int lane = 0; lane < 32; ++lane) {
+        for (const int half : {0, 1}) {
+          for (int i = 0; i < 4; ++i) {
+            const int at = boxed_pair_offset(boxed_pair_origin(lane, e0), k0, half, i);
+            EXPECT_EQ(at % 2, 0);
+            for (const int r : {0, 1}) {
+              EXPECT_EQ(element(at + r),
+                        (boxed_demand<Side::kA, Major::kMN>(lane, e0, k0, i, 2 * half + r)));
+            }
+          }
+          for (int j = 0; j < 8; ++j) {
+            EXPECT_EQ(element(boxed_single_offset(boxed_single_origin(lane, e0), k0, half, j)),
+                      (boxed_demand<Side::kB, Major::kMN>(lane, e0, k0, j, half)));
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(BoxedTile, LoadsPickWhatTheInstructionDemands) {
+  expect_boxed_matrices_fit<Side::kA>();
+  expect_boxed_matrices_fit<Side::kB>();
+  expect_boxed_panels_fit();
+}
+
+template <Side kSide, Major kMajor>
+void expect_warp_covers_its_extent() {
+  constexpr int kEach = kSide == Side::kA ? 16 : 8;
+  std::set<int> seen;
+  for (int i = 0; i < 64 / kEach; ++i) {
+    for (int row = 0; row < kEach; ++row) {
+      const int extent = boxed_extent<kSide, kMajor>(i, row);
+      EXPECT_TRUE(extent >= 0 && extent < 64);
+      EXPECT_TRUE(seen.insert(extent).second) << extent;
+      if (kSide == Side::kB && row % 2 == 1) {
+        EXPECT_EQ(extent, (boxed_extent<kSide, kMajor>(i, row - 1)) + 1);
+      }
+      if (kSide == Side::kA && kMajor == Major::kMN && row >= 8) {
+        EXPECT_EQ(extent, (boxed_extent<kSide, kMajor>(i, row - 8)) + 1);
+      }
+    }
+  }
+}
+
+TEST(BoxedTile, AWarpCoversItsExtentAndStoresNeighbours) {
+  expect_warp_covers_its_extent<Side::kA, Major::kK>();
+  expect_warp_covers_its_extent<Side::kA, Major::kMN>();
+  expect_warp_covers_its_extent<Side::kB, Major::kK>();
+  expect_warp_covers_its_extent<Side::kB, Major::kMN>();
 }
 
 template <Role kRole, Major kMajor>
@@ -242,7 +337,8 @@ TEST(BankConflicts, AreCounted) {
 
 TEST(BankConflicts, OfEveryAccessAreBounded) {
   const std::vector<Access> table = access_table();
-  EXPECT_EQ(table.size(), 32U);  // four rungs, two operands, two majors, store and load
+  // Four rungs, two operands, two majors, store and load; of rung 14 loads alone, of B in two ways.
+  EXPECT_EQ(table.size(), 37U);
   for (const Access& access : table) {
     const bool fragment_store = access.rung == 10 && access.what.starts_with("store");
     EXPECT_LE(access.passes, fragment_store ? 2 : 1)
