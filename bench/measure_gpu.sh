@@ -111,7 +111,7 @@ products() {
   local stamp  # plot_gemm.py takes the date from the name
   stamp=$(date +%F)-$(sed 's/^nvidia //; s/[^a-z0-9]\+/-/g' <<<"${gpus[0],,}")
   bench "gemm-ladder-$stamp" gemm_bench --device cuda --mnk 4096,4096,4096
-  for rung in 11 12 13; do
+  for rung in 11 12 13 14; do
     bench "gemm-8192-$rung-$stamp" gemm_bench --device cuda --mnk 8192,8192,8192 --rung "$rung"
   done
   bench "gemm-sizes-$stamp" gemm_bench --device cuda --trans NN --mnk 512,512,512 --mnk 1024,1024,1024 \

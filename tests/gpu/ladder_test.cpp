@@ -18,9 +18,11 @@ namespace {
 
 using naive::GemmOperands;
 
-// Below, at and beyond the edges of every tile; none of k; whole tiles and several of them.
+// Below, at and beyond the edges of every tile; none of k; whole tiles and several of them; rows
+// that start at multiples of 16 bytes, whatever is transposed, and end inside of tiles.
 constexpr Size kSizes[] = {{1, 1, 1},       {3, 65, 127},     {65, 129, 3},   {127, 3, 1000},
-                           {129, 1000, 65}, {1000, 127, 129}, {256, 384, 96}, {5, 7, 0}};
+                           {129, 1000, 65}, {1000, 127, 129}, {256, 384, 96}, {5, 7, 0},
+                           {4, 4, 4},       {132, 260, 36},   {516, 140, 300}};
 
 std::vector<float> product_of(CudaStream& stream, const Rung& rung, const GemmOperands& in,
                               int64_t shift) {

@@ -34,6 +34,15 @@ struct Output {
     store4(row, column, value);
   }
 
+  __device__ void store2(int row, int column, float2 value) const {
+    if (vectorized && row < m && column + 2 <= n) {
+      *reinterpret_cast<float2*>(at(row, column)) = value;
+    } else {
+      store(row, column, value.x);
+      store(row, column + 1, value.y);
+    }
+  }
+
   __device__ void store4(int row, int column, float4 value) const {
     if (vectorized && row < m && column + 4 <= n) {
       *reinterpret_cast<float4*>(at(row, column)) = value;

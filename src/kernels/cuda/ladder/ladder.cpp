@@ -18,7 +18,7 @@ std::span<const Rung> ladder() {
       rung_naive(),         rung_coalesced(),  rung_shared_tile(),    rung_register_column(),
       rung_register_tile(), rung_vectorized(), rung_warp_tile(),      rung_double_buffered(),
       rung_wmma(),          rung_mma(),        rung_multistage_mma(), rung_multistage_simt(),
-      rung_split_mma(),
+      rung_split_mma(),     rung_tma_mma(),
   };
   return rungs;
 }

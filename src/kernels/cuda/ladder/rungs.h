@@ -22,5 +22,6 @@ Rung rung_mma();
 Rung rung_multistage_mma();
 Rung rung_multistage_simt();
 Rung rung_split_mma();
+Rung rung_tma_mma();
 
 }  // namespace lockstep

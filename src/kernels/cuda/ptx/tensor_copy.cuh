@@ -43,6 +43,16 @@ __device__ inline void wait_barrier(uint32_t barrier, int parity) {
       : "memory");
 }
 
+/// True for one lane of a warp, by all lanes of it. The compiler knows it to be one: instructions
+/// that a single thread gives, as those below, then need no loop over the lanes.
+__device__ inline bool elected() {
+  uint32_t chosen = 0;
+  LOCKSTEP_SM90_ASM(
+      "{ .reg .pred chosen; elect.sync _|chosen, 0xFFFFFFFF; selp.u32 %0, 1, 0, chosen; }"
+      : "=r"(chosen));
+  return chosen != 0;
+}
+
 /// Starts the copy of the box of a matrix at (row, column) to `to`; its bytes arrive at `barrier`.
 /// By one thread. Outside of the matrix there are zeros.
 __device__ inline void copy_box(uint32_t to, const CUtensorMap* map, int column, int row,
