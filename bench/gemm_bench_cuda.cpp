@@ -153,7 +153,8 @@ class Operands {
   std::vector<double> reference_;
 };
 
-std::vector<Subject> subjects(int64_t rung, bool with_cublas) {
+/// Prints what is left out. Throws UnsupportedError when that is the one rung that is asked for.
+std::vector<Subject> subjects(int64_t rung, bool with_cublas, const CudaFacts& facts) {
   std::vector<Subject> chosen;
   if (with_cublas) {
     chosen.push_back({.name = "cuBLAS fp32", .math = Cublas::Math::kFp32});
@@ -164,9 +165,21 @@ std::vector<Subject> subjects(int64_t rung, bool with_cublas) {
     throw UsageError("--rung {}: the ladder has rungs 1 to {}", rung, rungs);
   }
   for (const Rung& one : ladder()) {
-    if (rung == 0 || rung == one.number) {
-      chosen.push_back({.name = fmt::format("{:>2} {}", one.number, one.name), .rung = &one});
+    if (rung != 0 && rung != one.number) {
+      continue;
     }
+    const Rung::Resources needs = one.resources(Transpose::kNo, Transpose::kNo);
+    if (needs.resident_blocks > 0) {
+      chosen.push_back({.name = fmt::format("{:>2} {}", one.number, one.name), .rung = &one});
+      continue;
+    }
+    const std::string why =
+        fmt::format("rung {} takes {} bytes of shared memory a block, of which {} has {}",
+                    one.number, needs.shared_bytes, facts.name, facts.shared_bytes_per_block);
+    if (rung != 0) {
+      throw UnsupportedError("{}", why);
+    }
+    fmt::print("# left out: {}\n", why);
   }
   if (rung == 0) {
     chosen.push_back({.name = "model fp32", .model = Precision::kFp32});
@@ -176,12 +189,13 @@ std::vector<Subject> subjects(int64_t rung, bool with_cublas) {
 }
 
 std::vector<Row> measure(CudaStream& stream, const SmClock& clock, const Cublas* cublas,
-                         const GemmShape& shape, const CudaGemmBench& bench) {
+                         const std::vector<Subject>& chosen, const GemmShape& shape,
+                         const CudaGemmBench& bench) {
   Operands operands(stream, shape);
   const Gemm<CudaDevice> problem = operands.problem();
   std::vector<Row> rows;
   std::vector<std::function<void()>> bodies;
-  for (const Subject& subject : subjects(bench.rung, cublas != nullptr)) {
+  for (const Subject& subject : chosen) {
     GemmPlan plan;
     if (subject.rung != nullptr) {
       bodies.emplace_back(
@@ -309,10 +323,11 @@ void run_cuda_gemm_bench(const CudaGemmBench& bench) {
   fmt::print("# {}, {} multiprocessors, driver {}, {}, build {}\n", facts.name,
              facts.multiprocessors, clock.driver(), baseline, build_id());
 
+  const std::vector<Subject> chosen = subjects(bench.rung, cublas != nullptr, facts);
   std::vector<std::vector<Row>> results;
   std::string body;
   for (const GemmShape& shape : bench.shapes) {
-    results.push_back(measure(stream, clock, cublas.get(), shape, bench));
+    results.push_back(measure(stream, clock, cublas.get(), chosen, shape, bench));
     print_rows(shape, results.back());
     for (const Row& row : results.back()) {
       body += (body.empty() ? "\n" : ",\n") + json_of(shape, row);

@@ -40,6 +40,16 @@ void launch_rung(CudaStream& stream, const Gemm<CudaDevice>& problem) {
   });
 }
 
+/// That a block may have on the GPU that is current.
+inline int most_shared_bytes() {
+  int device = 0;
+  int bytes = 0;
+  check_cuda(cudaGetDevice(&device), "reading which GPU is current");
+  check_cuda(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device),
+             "reading how much shared memory a block may have");
+  return bytes;
+}
+
 template <class RungKernel>
 Rung::Resources rung_resources(Transpose trans_a, Transpose trans_b) {
   Rung::Resources resources;
@@ -47,17 +57,19 @@ Rung::Resources rung_resources(Transpose trans_a, Transpose trans_b) {
     auto* kernel = RungKernel::template entry<a_major(), b_major()>(true);
     cudaFuncAttributes attributes{};
     check_cuda(cudaFuncGetAttributes(&attributes, kernel), "reading a kernel's attributes");
-    allow_shared(kernel, RungKernel::kSharedBytes);
+    const int shared = static_cast<int>(attributes.sharedSizeBytes) + RungKernel::kSharedBytes;
     int blocks = 0;
-    check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, kernel, RungKernel::kThreads,
-                                                             RungKernel::kSharedBytes),
-               "reading a kernel's occupancy");
-    resources = {
-        .registers = attributes.numRegs,
-        .spilled_bytes = static_cast<int>(attributes.localSizeBytes),
-        .shared_bytes = static_cast<int>(attributes.sharedSizeBytes) + RungKernel::kSharedBytes,
-        .resident_blocks = blocks,
-        .threads = RungKernel::kThreads};
+    if (shared <= most_shared_bytes()) {
+      allow_shared(kernel, RungKernel::kSharedBytes);
+      check_cuda(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+                     &blocks, kernel, RungKernel::kThreads, RungKernel::kSharedBytes),
+                 "reading a kernel's occupancy");
+    }
+    resources = {.registers = attributes.numRegs,
+                 .spilled_bytes = static_cast<int>(attributes.localSizeBytes),
+                 .shared_bytes = shared,
+                 .resident_blocks = blocks,
+                 .threads = RungKernel::kThreads};
   });
   return resources;
 }

@@ -26,7 +26,7 @@ struct Rung {
     int registers = 0;        ///< a thread
     int spilled_bytes = 0;    ///< a thread, in local memory
     int shared_bytes = 0;     ///< a block
-    int resident_blocks = 0;  ///< on a multiprocessor
+    int resident_blocks = 0;  ///< on a multiprocessor; 0: one's shared memory is too large for it
     int threads = 0;          ///< a block
   };
   /// Of the kernel for these transposes, with aligned rows.
