@@ -90,7 +90,8 @@ void declare_ours(CommandLine& cli, Words& words, AllReduceOptions& options) {
   cli.option("--algorithm", &options.algorithm, "How GPUs sum over peer access")
       .one_of(kPeerAlgorithmWords);
   cli.flag("--beside", &options.beside,
-           "Peer access and staged: as beside backward in the trainer, on few multiprocessors");
+           "Peer access and staged: as beside backward in the trainer, on few multiprocessors or "
+           "by copies");
   cli.option("--baseline", &words.baseline,
              "In place, in turn with ours: MPI_Allreduce for the CPU, NCCL for GPUs")
       .one_of({"none", "mpi", "nccl"});

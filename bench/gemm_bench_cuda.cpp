@@ -153,6 +153,20 @@ class Operands {
   std::vector<double> reference_;
 };
 
+/// What the GPU has not that the rung needs; empty if it has all.
+std::string what_lacks(const Rung& rung, const CudaFacts& facts) {
+  if (rung.compute_capability != 0 && rung.compute_capability != facts.compute_capability) {
+    return fmt::format("rung {} is for compute capability {:.1f}, and {} has {:.1f}", rung.number,
+                       rung.compute_capability / 10.0, facts.name, facts.compute_capability / 10.0);
+  }
+  const Rung::Resources needs = rung.resources(Transpose::kNo, Transpose::kNo);
+  if (needs.resident_blocks > 0) {
+    return "";
+  }
+  return fmt::format("rung {} takes {} bytes of shared memory a block, of which {} has {}",
+                     rung.number, needs.shared_bytes, facts.name, facts.shared_bytes_per_block);
+}
+
 /// Prints what is left out. Throws UnsupportedError when that is the one rung that is asked for.
 std::vector<Subject> subjects(int64_t rung, bool with_cublas, const CudaFacts& facts) {
   std::vector<Subject> chosen;
@@ -168,18 +182,14 @@ std::vector<Subject> subjects(int64_t rung, bool with_cublas, const CudaFacts& f
     if (rung != 0 && rung != one.number) {
       continue;
     }
-    const Rung::Resources needs = one.resources(Transpose::kNo, Transpose::kNo);
-    if (needs.resident_blocks > 0) {
+    const std::string why_not = what_lacks(one, facts);
+    if (why_not.empty()) {
       chosen.push_back({.name = fmt::format("{:>2} {}", one.number, one.name), .rung = &one});
-      continue;
+    } else if (rung == 0) {
+      fmt::print("# left out: {}\n", why_not);
+    } else {
+      throw UnsupportedError("{}", why_not);
     }
-    const std::string why =
-        fmt::format("rung {} takes {} bytes of shared memory a block, of which {} has {}",
-                    one.number, needs.shared_bytes, facts.name, facts.shared_bytes_per_block);
-    if (rung != 0) {
-      throw UnsupportedError("{}", why);
-    }
-    fmt::print("# left out: {}\n", why);
   }
   if (rung == 0) {
     chosen.push_back({.name = "model fp32", .model = Precision::kFp32});

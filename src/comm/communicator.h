@@ -32,7 +32,9 @@ struct CommunicatorOptions {
 /// What the collectives of a step cost. Time in finish() counts in both, so that exposed <= total;
 /// hidden = total - exposed.
 struct CommTimes {
-  double total_seconds = 0;    ///< the comm thread was at work, or the stream waited
+  /// The comm thread was at work, or the stream waited; of sums by copies beside backward, what
+  /// they would take on an idle link.
+  double total_seconds = 0;
   double exposed_seconds = 0;  ///< the stream waited in finish(); 0 where the host cannot tell
 };
 

@@ -12,7 +12,7 @@ namespace lockstep {
 
 /// What sums the windows of several ranks in GPU memory, if it is not NCCL; the fastest first.
 enum class GpuTransportKind : uint8_t {
-  kPeer,      ///< kernels that use the other GPUs' memory
+  kPeer,      ///< kernels and copies that use the other GPUs' memory
   kStaged,    ///< two ranks, through memory of their host
   kHostRing,  ///< the ring of the CPU
 };

@@ -23,7 +23,8 @@ using naive::GemmOperands;
 // that start at multiples of 16 bytes, whatever is transposed, and end inside of tiles.
 constexpr Size kSizes[] = {{1, 1, 1},       {3, 65, 127},     {65, 129, 3},   {127, 3, 1000},
                            {129, 1000, 65}, {1000, 127, 129}, {256, 384, 96}, {5, 7, 0},
-                           {4, 4, 4},       {132, 260, 36},   {516, 140, 300}};
+                           {4, 4, 4},       {132, 260, 36},   {132, 260, 37}, {516, 140, 300},
+                           {12, 68, 292}};
 
 /// All that this GPU has the shared memory for; says which it has not.
 const std::vector<Rung>& rungs_that_fit() {

@@ -78,6 +78,24 @@ TEST_P(PeerRounds, FollowEachOtherWithoutTheHost) {
   EXPECT_EQ(window(range), Values(static_cast<size_t>(range.size()), std::ldexp(1.0F, 19)));
 }
 
+TEST_P(PeerRounds, LeaveTheirEndToTheirStream) {
+  const Range pushed{3, (1 << 20) + 1};
+  const Range beside{pushed.end, 3 << 20};
+  fill({pushed.begin, beside.end}, real_at);
+  push(pushed, 0);
+  CudaEvent begun;
+  begun.record(*stream_);
+  CudaStream other;
+  other.wait(begun);
+  // By copies too, were it alone.
+  communicator().all_reduce(other, beside, 1, SumLoad::kAlone);
+  CudaEvent summed;
+  summed.record(other);
+  stream_->wait(summed);
+  finish();
+  expect_ring_sums({pushed.begin, beside.end}, real_at);
+}
+
 TEST_P(PeerRounds, MayHaveMoreSumsThanRoom) {
   const Range whole{1, 1 + 101 * 2 * kCopySlots};
   fill(whole, real_at);
@@ -91,7 +109,7 @@ TEST_P(PeerRounds, MayHaveMoreSumsThanRoom) {
     }
   }
   finish();
-  EXPECT_LE(pushed, kCopySlots);
+  EXPECT_EQ(pushed, kCopySlots - kMostPieces + 1);
   expect_ring_sums(whole, real_at);
 }
 

@@ -14,7 +14,7 @@ struct CollectiveWords {
   int32_t late_bucket = -1;  ///< GPU: and in which bucket
   uint32_t disagrees = 0;    ///< GPU: not 0 for another sum
   int32_t bucket = -1;       ///< GPU: of the collective under way; -1: none
-  uint64_t busy_ns = 0;      ///< GPU: the time that collectives took so far
+  uint64_t busy_ns = 0;      ///< GPU: the time that collectives took so far, as CommTimes
 };
 
 /// How the waits of a kernel end.

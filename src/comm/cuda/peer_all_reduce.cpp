@@ -111,7 +111,9 @@ void PeerAllReduce::all_reduce(CudaStream& stream, Range range, int bucket, SumL
   if (range.empty()) {
     return;
   }
-  if (push(stream, range, bucket, load)) {
+  // A round that is under way is another stream's to end.
+  const bool under_way = copies_ && copies_->under_way();
+  if (!under_way && push(stream, range, bucket, load)) {
     finish(stream);
     return;
   }
@@ -134,7 +136,7 @@ void PeerAllReduce::all_reduce(CudaStream& stream, Range range, int bucket, SumL
       return;
     case PeerAlgorithm::kCopies:
       LOCKSTEP_CHECK(copies_, "{} ranks do not sum by copies", sum.ranks);
-      // The round has no room for it.
+      // It ends before the round that is under way does.
       launch_pull(stream.handle(), sum, plan_for(range, load, PeerAlgorithm::kPull).blocks);
       return;
   }

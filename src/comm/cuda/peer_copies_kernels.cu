@@ -18,10 +18,6 @@ __device__ uint64_t mark_of(uint32_t digest, uint32_t round) {
   return uint64_t{digest} << 32U | round;
 }
 
-__device__ bool has_come_to(uint32_t count, uint32_t round) {
-  return static_cast<int32_t>(count - round) >= 0;
-}
-
 __global__ void begin_kernel(const __grid_constant__ PeerCopy copy, int slot, uint32_t digest,
                              bool first) {
   const PeerSum& sum = copy.sum;
@@ -33,7 +29,7 @@ __global__ void begin_kernel(const __grid_constant__ PeerCopy copy, int slot, ui
   }
   if (sum.counts->ended != 0) {
     // The copies behind this go on nevertheless, over what the peer may still be reading.
-    post(&copy.theirs->left, 1U);
+    post(&copy.theirs->overrun, 1U);
     return;
   }
   copy.own->rounds = round;
@@ -52,14 +48,13 @@ __device__ bool peer_has_gone_on(const PeerCopy& copy, uint32_t round) {
 
 /// Waits for the peer's copy of a piece. False when the wait was ended.
 __device__ bool await_piece(const PeerCopy& copy, int slot, const CopiedPiece& piece) {
-  constexpr int kTurns = 256;  // between looks elsewhere, as in wait_for
   const int peer = 1 - copy.sum.rank;
   const WaitLimit& limit = copy.sum.limit;
   const uint32_t round = copy.own->rounds;
   const uint64_t mark = mark_of(piece.digest, round);
   const uint64_t start = nanoseconds();
   for (int turn = 1;; ++turn) {
-    const bool look = turn % kTurns == 0;
+    const bool look = turn % kTurnsBetweenLooks == 0;
     const bool gone_on = look && peer_has_gone_on(copy, round);
     const uint64_t arrived = seen(&copy.own->arrived[slot]);
     if (arrived == mark) {
@@ -135,7 +130,7 @@ __global__ void end_kernel(const __grid_constant__ PeerCopy copy, uint64_t busy_
   if (sum.counts->ended != 0) {
     return;
   }
-  if (seen(&copy.own->left) != 0) {
+  if (seen(&copy.own->overrun) != 0) {
     // What was added may be of another round, and the run is about to end.
     const uint64_t start = nanoseconds();
     while (!must_end(sum.limit, start, 1 - sum.rank, sum.bucket)) {

@@ -19,8 +19,8 @@ struct CopyWords {
   uint64_t marks[kCopySlots];    ///< own: of each piece, what is copied behind it
   uint64_t arrived[kCopySlots];  ///< by the peer's copies: the mark of the piece that is here
   uint32_t rounds;               ///< own: begun so far
-  uint32_t freed;  ///< raised by the peer: rounds of which it has read all that it was sent
-  uint32_t left;   ///< by the peer: not 0 once its copies do not wait for `freed` any more
+  uint32_t freed;    ///< raised by the peer: rounds of which it has read all that it was sent
+  uint32_t overrun;  ///< by the peer: not 0 once its copies do not wait for `freed` any more
 };
 
 /// What the kernels around copies know, by value.

@@ -50,6 +50,14 @@ __device__ inline bool must_end(const WaitLimit& limit, uint64_t start, int rank
   return true;
 }
 
+/// Whether `count` has come to `value`, both counted modulo 2^32.
+__device__ inline bool has_come_to(uint32_t count, uint32_t value) {
+  return static_cast<int32_t>(count - value) >= 0;
+}
+
+/// Of a wait in GPU memory, between looks at the host's: about 100 microseconds.
+inline constexpr int kTurnsBetweenLooks = 256;
+
 /// Ends the run because `rank` is at another sum than this one in `bucket`.
 __device__ inline void report_other_sum(CollectiveWords* words, int rank, int bucket) {
   volatile CollectiveWords* shown = words;
@@ -69,11 +77,10 @@ __device__ inline void report_other_sum(CollectiveWords* words, int rank, int bu
 template <class Flag>
 __device__ __forceinline__ bool wait_for(const Flag* flag, uint32_t value, const WaitLimit& limit,
                                          int rank, int bucket) {
-  constexpr int kTurns = 256;  // between looks at the host's memory: about 100 microseconds
   const uint64_t start = nanoseconds();
   while (true) {
-    for (int turn = 0; turn < kTurns; ++turn) {
-      if (static_cast<int32_t>(static_cast<uint32_t>(seen(flag)) - value) >= 0) {
+    for (int turn = 0; turn < kTurnsBetweenLooks; ++turn) {
+      if (has_come_to(static_cast<uint32_t>(seen(flag)), value)) {
         return true;
       }
     }

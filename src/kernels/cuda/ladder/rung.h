@@ -32,7 +32,8 @@ struct Rung {
   /// Of the kernel for these transposes, with aligned rows.
   Resources (*resources)(Transpose trans_a, Transpose trans_b);
 
-  double left_out = 0;  ///< of each product, as a share of it, at most
+  int compute_capability = 0;  ///< the one that has what it needs, as 90 for 9.0; 0: any
+  double left_out = 0;         ///< of each product, as a share of it, at most
 };
 
 /// All rungs, in order.

@@ -33,13 +33,13 @@ struct SplitMma {
 }  // namespace
 
 Rung rung_split_mma() {
-  return {13,
-          "split mma",
-          "fp32: factors split in two TF32 values, on rung 11's pipeline",
-          Precision::kFp32,
-          &launch_rung<SplitMma>,
-          &rung_resources<SplitMma>,
-          layout::kMostLeftOut};
+  return {.number = 13,
+          .name = "split mma",
+          .idea = "fp32: factors split in two TF32 values, on rung 11's pipeline",
+          .precision = Precision::kFp32,
+          .launch = &launch_rung<SplitMma>,
+          .resources = &rung_resources<SplitMma>,
+          .left_out = layout::kMostLeftOut};
 }
 
 }  // namespace lockstep

@@ -43,6 +43,7 @@ using layout::Side;
 
 using Shape = layout::TmaMmaTile256x128;
 using Pipeline = WgmmaPipeline<Shape>;
+static_assert(Shape::kDepth == layout::kWarpgroupDepth, "which boxes and the pipeline have");
 constexpr int kSteps = Shape::kDepth / 8;
 
 struct TmaOperands {
@@ -321,12 +322,13 @@ void launch(CudaStream& stream, const Gemm<CudaDevice>& problem) {
 }  // namespace
 
 Rung rung_tma_mma() {
-  return {14,
-          "TMA mma",
-          "sm_90: tiles copied and rounded by the tensor memory accelerator",
-          Precision::kTf32,
-          &launch,
-          &rung_resources<TmaMma>};
+  return {.number = 14,
+          .name = "TMA mma",
+          .idea = "sm_90: tiles copied and rounded by the tensor memory accelerator",
+          .precision = Precision::kTf32,
+          .launch = &launch,
+          .resources = &rung_resources<TmaMma>,
+          .compute_capability = 90};
 }
 
 }  // namespace lockstep
