@@ -15,6 +15,8 @@ inline constexpr Range kProbeHead{1, 4094};
 inline constexpr Range kProbeBulk{8192, 8192 + (16 << 20)};
 inline constexpr Range kProbeTail{kProbeBulk.end + 5, kProbeBulk.end + 3006};
 inline constexpr int64_t kProbeWindowBytes = kProbeBulk.end + 8192;
+/// From the first piece to the last, with what lies between them.
+inline constexpr Range kProbeSpan{kProbeHead.begin, kProbeTail.end};
 
 /// A bijection that leaves no trace of the order of its arguments (MurmurHash3's finalizer).
 constexpr uint32_t mix_bits(uint32_t x) {
@@ -28,6 +30,11 @@ constexpr uint32_t mix_bits(uint32_t x) {
 constexpr uint32_t probe_key(int writer, int owner, uint32_t epoch) {
   const auto pair = (static_cast<uint32_t>(writer) << 16U) | static_cast<uint32_t>(owner);
   return mix_bits(pair ^ mix_bits(epoch));
+}
+
+/// What is copied behind those values, to tell that they are there.
+constexpr uint64_t probe_mark(int writer, int owner, uint32_t epoch) {
+  return uint64_t{probe_key(writer, owner, epoch)} << 32U | epoch;
 }
 
 /// Word `index` of a window's 32-bit words.

@@ -12,8 +12,9 @@ namespace {
 constexpr int kLargest = static_cast<int>(kProbeRateBytes.size()) - 1;
 
 std::string_view stage_name(ProbeStage stage) {
-  constexpr std::array<std::string_view, 9> names{
-      "none", "identity", "mapping", "stores", "second epoch", "loads", "copies", "live", "speed"};
+  constexpr std::array<std::string_view, 10> names{"none",         "identity", "mapping", "stores",
+                                                   "second epoch", "loads",    "copies",  "live",
+                                                   "live copies",  "speed"};
   return names[static_cast<size_t>(stage)];
 }
 
@@ -71,6 +72,10 @@ std::string stage_text(const PeerVerdict& verdict, int accessor, int owner) {
     case ProbeStage::kLive:
       return fmt::format("rank {}'s messages do not reach rank {} while both GPUs run", accessor,
                          owner);
+    case ProbeStage::kLiveCopies:
+      return fmt::format(
+          "rank {}'s copies do not reach rank {} one after another while its GPU runs", accessor,
+          owner);
     case ProbeStage::kSpeed:
       return fmt::format("rank {} reaches rank {}'s memory at {:.1f} GB/s, through the host {:.1f}",
                          accessor, owner, best_rate(verdict.pair(accessor, owner)),

@@ -21,6 +21,7 @@ enum class ProbeStage : uint8_t {
   kLoads,        ///< a kernel loads what the owner wrote
   kCopies,       ///< copy engines write and read it
   kLive,         ///< kernels that run at the same time see each other's data behind a flag
+  kLiveCopies,   ///< a kernel that runs sees of two copies the second behind the first
   kSpeed,        ///< it is faster than through the host
 };
 
@@ -42,7 +43,7 @@ enum class PeerFault : uint8_t {
   kZeros,
   kStale,  ///< the values of the epoch before
   kOther,
-  kLate,     ///< no flag came in time
+  kLate,     ///< no flag or mark came in time
   kUntried,  ///< what needs both directions, and the other one failed before
 };
 

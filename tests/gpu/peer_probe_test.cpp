@@ -117,6 +117,43 @@ class Stale : public Mapping {
   int uses_ = 0;
 };
 
+/// All arrives, but what is copied at its use number `use` only long after the mark that is copied
+/// behind it.
+class Overtaken : public Mapping {
+ public:
+  Overtaken(Bootstrap& bootstrap, const PeerTable& peers, int use, int liar = -1)
+      : Mapping(bootstrap, peers), use_(use), lies_(liar < 0 || liar == rank_) {}
+
+  Overtaken(const Overtaken&) = delete;
+  Overtaken& operator=(const Overtaken&) = delete;
+  Overtaken(Overtaken&&) = delete;
+  Overtaken& operator=(Overtaken&&) = delete;
+  ~Overtaken() override { late_.synchronize(); }
+
+  std::byte* of(int rank) override {
+    if (own(rank) || !lies_) {
+      return Mapping::of(rank);
+    }
+    const int use = uses_++;
+    if (use == use_) {
+      return scratch();
+    }
+    if (use == use_ + 1) {
+      late_.call_host([](void*) { std::this_thread::sleep_for(std::chrono::milliseconds(100)); },
+                      nullptr);
+      copy_bytes(late_, Mapping::of(rank) + kProbeSpan.begin, scratch() + kProbeSpan.begin,
+                 kProbeSpan.size());
+    }
+    return Mapping::of(rank);
+  }
+
+ private:
+  int use_;
+  bool lies_;
+  int uses_ = 0;
+  CudaStream late_;
+};
+
 /// All arrives, at the pace of a bad link.
 class Slow : public Mapping {
  public:
@@ -260,22 +297,52 @@ TEST_F(PeerProbe, LeavesASlowLink) {
   const PeerVerdict verdict = through<Slow>();
   expect_all_fail(verdict, ProbeStage::kSpeed, PeerFault::kNone);
   EXPECT_TRUE(verdict.pair(0, 1).proven());
-  EXPECT_THAT(verdict.reason, AllOf(HasSubstr("GB/s, through the host"), HasSubstr("stage 8")));
+  EXPECT_THAT(verdict.reason, AllOf(HasSubstr("GB/s, through the host"), HasSubstr("stage 9")));
 }
 
 TEST_F(PeerProbe, EveryStageCatchesWhatTheOnesBeforeItLetPass) {
   if (ranks() != 2) {
     GTEST_SKIP() << "the uses of a mapping are counted for one partner";
   }
-  // By the first use that is mirrored: a store, a store, a load, a copy there, one from there, and
-  // a ping-pong of one block and of several.
+  // By the first use that is mirrored: a store, a store, a load, a copy there, one from there, a
+  // ping-pong of one block and of several, and twice a copy and its mark.
   const std::vector<ProbeStage> stages{
-      ProbeStage::kStores, ProbeStage::kSecondEpoch, ProbeStage::kLoads, ProbeStage::kCopies,
-      ProbeStage::kCopies, ProbeStage::kLive,        ProbeStage::kLive,  ProbeStage::kNone};
+      ProbeStage::kStores,     ProbeStage::kSecondEpoch, ProbeStage::kLoads,
+      ProbeStage::kCopies,     ProbeStage::kCopies,      ProbeStage::kLive,
+      ProbeStage::kLive,       ProbeStage::kLiveCopies,  ProbeStage::kLiveCopies,
+      ProbeStage::kLiveCopies, ProbeStage::kLiveCopies,  ProbeStage::kNone};
   for (size_t use = 0; use < stages.size(); ++use) {
     const PeerVerdict verdict = through<Mirror>(static_cast<int>(use));
     EXPECT_EQ(verdict.pair(0, 1).failed, stages[use]) << "use " << use << ": " << verdict.reason;
   }
+}
+
+TEST_F(PeerProbe, CatchesMarksThatOvertakeTheirCopies) {
+  if (ranks() != 2) {
+    GTEST_SKIP() << "the uses of a mapping are counted for one partner";
+  }
+  const int first = 7;
+  const int second = 9;
+  expect_all_fail(through<Overtaken>(first), ProbeStage::kLiveCopies, PeerFault::kNothing);
+  expect_all_fail(through<Overtaken>(second), ProbeStage::kLiveCopies, PeerFault::kStale);
+  for (const int liar : {0, 1}) {
+    const PeerVerdict verdict = through<Overtaken>(second, liar);
+    EXPECT_EQ(verdict.pair(liar, 1 - liar).finding.fault, PeerFault::kStale) << verdict.reason;
+    EXPECT_EQ(verdict.pair(1 - liar, liar).failed, ProbeStage::kNone) << verdict.reason;
+    EXPECT_THAT(verdict.reason, AllOf(StartsWith(fmt::format("rank {}'s copies do not", liar)),
+                                      HasSubstr("stage 8")));
+  }
+}
+
+TEST_F(PeerProbe, NamesALostMark) {
+  if (ranks() != 2) {
+    GTEST_SKIP() << "the uses of a mapping are counted for one partner";
+  }
+  const int mark = 8;
+  const PeerVerdict verdict = through<Mirror>(mark, 0);
+  EXPECT_EQ(verdict.pair(0, 1).failed, ProbeStage::kLiveCopies) << verdict.reason;
+  EXPECT_EQ(verdict.pair(0, 1).finding.fault, PeerFault::kLate) << verdict.reason;
+  EXPECT_EQ(verdict.pair(1, 0).failed, ProbeStage::kNone) << verdict.reason;
 }
 
 TEST_F(PeerProbe, NamesWhoDoesNotAnswer) {

@@ -78,7 +78,8 @@ void PeerCopies::push(CudaStream& stream, Range range, int bucket, SumLoad load)
   elements_ += range.size();
 }
 
-/// Copies of one stream come one after another: the mark is there after the data.
+/// Copies of one stream come one after another, as the peer probe has proven: the mark is there
+/// after the data.
 void PeerCopies::copy_piece(CudaStream& copies, Range piece, int mark) {
   copy_bytes(copies, their_staging_ + piece.begin, copy_.sum.windows[copy_.sum.rank] + piece.begin,
              piece.size() * static_cast<int64_t>(sizeof(float)));

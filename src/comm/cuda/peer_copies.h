@@ -28,7 +28,8 @@ struct CopyArea {
 /// the GPU takes nearly twice as long when a single one of them is missing. Copy engines send each
 /// rank's range to the other rank's staging memory, and what has come is added when backward is
 /// done. In between there is a kernel of one thread a sum, in the stream that computes itself: none
-/// is ever beside another.
+/// is ever beside another. That a mark copied behind data is not seen before the data is proven by
+/// the peer probe, at ProbeStage::kLiveCopies.
 ///
 /// The sums up to one finish() are a round. Both ranks call the same with the same arguments. What
 /// is enqueued may be captured into graphs, several of which may share this. One stream computes.

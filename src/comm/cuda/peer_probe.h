@@ -22,7 +22,7 @@ namespace lockstep {
 PeerVerdict probe_peers(Bootstrap& bootstrap, const PeerTable& peers);
 
 /// Memory that the stages behind kMapping need of each rank, zeroed.
-inline constexpr int64_t kProbeBytes = kProbeWindowBytes + kLiveBytes;
+inline constexpr int64_t kProbeBytes = kProbeWindowBytes + kLiveBytes + kMarkBytes;
 
 /// Those stages alone, through a mapping of kProbeBytes each.
 PeerVerdict probe_mapping(Bootstrap& bootstrap, const PeerTable& peers, PeerMapping& mapping);

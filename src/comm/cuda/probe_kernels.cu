@@ -1,5 +1,8 @@
 #include <cuda_runtime_api.h>
 
+#include <algorithm>
+
+#include "comm/cuda/peer_sum.cuh"
 #include "comm/cuda/probe_kernels.h"
 #include "comm/cuda/wait.cuh"
 #include "core/device/cuda_error.h"
@@ -45,19 +48,23 @@ __global__ void __launch_bounds__(kThreads) fill_window_kernel(std::byte* window
   }
 }
 
+__device__ void check_vector(const uint4& found, ProbeContent expected, int64_t i,
+                             WindowCheck* check) {
+  const uint4 right = vector_of(expected, i);
+  const uint32_t words[4] = {found.x, found.y, found.z, found.w};
+  const uint32_t wanted[4] = {right.x, right.y, right.z, right.w};
+  for (int64_t word = 0; word < 4; ++word) {
+    if (words[word] != wanted[word]) {
+      const uint64_t wrong = static_cast<uint64_t>(4 * i + word) << 32U | words[word];
+      atomicMin(reinterpret_cast<unsigned long long*>(&check->first), wrong);
+    }
+  }
+}
+
 __global__ void __launch_bounds__(kThreads)
     check_window_kernel(const std::byte* window, ProbeContent expected, WindowCheck* check) {
   for (int64_t i = global_thread(); i < kVectors; i += all_threads()) {
-    const uint4 found = reinterpret_cast<const uint4*>(window)[i];
-    const uint4 right = vector_of(expected, i);
-    const uint32_t words[4] = {found.x, found.y, found.z, found.w};
-    const uint32_t wanted[4] = {right.x, right.y, right.z, right.w};
-    for (int64_t word = 0; word < 4; ++word) {
-      if (words[word] != wanted[word]) {
-        const uint64_t wrong = static_cast<uint64_t>(4 * i + word) << 32U | words[word];
-        atomicMin(reinterpret_cast<unsigned long long*>(&check->first), wrong);
-      }
-    }
+    check_vector(reinterpret_cast<const uint4*>(window)[i], expected, i, check);
   }
 }
 
@@ -91,7 +98,8 @@ __device__ uint4 message_of(int writer, int owner, uint32_t epoch, int64_t index
 }
 
 // Waits for exactly this value: a flag that is left over is none.
-__device__ bool comes(const uint32_t* flag, uint32_t value, uint64_t timeout_ns) {
+template <class Flag>
+__device__ bool comes(const Flag* flag, Flag value, uint64_t timeout_ns) {
   constexpr int kTurns = 64;  // between looks at the clock
   const uint64_t start = nanoseconds();
   do {
@@ -170,6 +178,38 @@ __global__ void __launch_bounds__(kLiveThreads)
   }
 }
 
+// Few, so that waiting for one word is no load, and enough to read a window while it is copied.
+constexpr unsigned kArrivalBlocks = 32;
+
+// As the sums read what copies brought.
+__device__ uint4 shared_vector(const std::byte* window, int64_t i) {
+  const Pack pack = load_shared_pack(reinterpret_cast<const float*>(window) + kPackElements * i);
+  return {__float_as_uint(pack.x), __float_as_uint(pack.y), __float_as_uint(pack.z),
+          __float_as_uint(pack.w)};
+}
+
+// What is written last is read first: there a mark that came early finds most missing.
+__global__ void __launch_bounds__(kThreads)
+    await_window_kernel(const __grid_constant__ Arrival arrival, ArrivalCheck* check) {
+  __shared__ bool came;
+  if (threadIdx.x == 0) {
+    if (atomicAdd(&check->begun, 1U) == gridDim.x - 1) {
+      post(arrival.begun, arrival.epoch);
+    }
+    came = comes(arrival.mark, arrival.awaited, arrival.timeout_ns);
+    if (!came) {
+      atomicAdd(&check->late, 1U);
+    }
+  }
+  __syncthreads();
+  if (!came) {
+    return;
+  }
+  for (int64_t i = kVectors - 1 - global_thread(); i >= 0; i -= all_threads()) {
+    check_vector(shared_vector(arrival.window, i), arrival.expected, i, &check->window);
+  }
+}
+
 unsigned blocks_of(const CudaStream& stream) {
   return static_cast<unsigned>(stream.facts().multiprocessors);
 }
@@ -202,6 +242,12 @@ void play_live(CudaStream& stream, const LivePlay& play, LiveResult* results) {
   play_live_kernel<<<static_cast<unsigned>(play.blocks), kLiveThreads, 0, stream.handle()>>>(
       play, results);
   check_cuda(cudaGetLastError(), "starting the peer probe's ping-pong");
+}
+
+void await_window(CudaStream& stream, const Arrival& arrival, ArrivalCheck* check) {
+  const unsigned blocks = std::min(kArrivalBlocks, blocks_of(stream));
+  await_window_kernel<<<blocks, kThreads, 0, stream.handle()>>>(arrival, check);
+  check_cuda(cudaGetLastError(), "waiting for a window of the peer probe");
 }
 
 }  // namespace lockstep

@@ -65,4 +65,27 @@ using LiveResults = std::array<LiveResult, kLiveBlocks>;
 /// `results` is memory of the GPU, zeroed.
 void play_live(CudaStream& stream, const LivePlay& play, LiveResult* results);
 
+/// A mark that is copied behind a window has a line of its own.
+inline constexpr int64_t kMarkBytes = 128;
+
+/// What a kernel waits for while another GPU's copies write it.
+struct Arrival {
+  const std::byte* window = nullptr;
+  ProbeContent expected{};
+  const uint64_t* mark = nullptr;
+  uint64_t awaited = 0;  ///< the mark behind the window's copy
+  uint64_t timeout_ns = 0;
+  uint32_t* begun = nullptr;  ///< page-locked: set to `epoch` when the whole kernel runs
+  uint32_t epoch = 0;
+};
+
+/// What it saw as soon as the mark was there.
+struct ArrivalCheck {
+  WindowCheck window;
+  uint32_t begun = 0;  ///< blocks that run
+  uint32_t late = 0;   ///< blocks that no mark came to
+};
+/// `check` is memory of the GPU that holds an ArrivalCheck of a right window.
+void await_window(CudaStream& stream, const Arrival& arrival, ArrivalCheck* check);
+
 }  // namespace lockstep

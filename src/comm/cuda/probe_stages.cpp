@@ -17,11 +17,6 @@ namespace lockstep {
 namespace {
 
 constexpr double kGpuSeconds = 10;  // for a GPU to finish a stage's work
-constexpr uint64_t kLiveWaitNs = 500'000'000;
-constexpr uint32_t kLiveRounds = 1000;
-constexpr uint32_t kManyBlocksRounds = 200;
-// Two processes take turns on one GPU, and a message waits for a turn.
-constexpr uint32_t kSharedGpuRounds = 8;
 // What the host reads back by a copy: the end of the large piece and what is behind it.
 constexpr Range kHostLook{kProbeBulk.end - 1024, kProbeBulk.end + 3072};
 
@@ -39,28 +34,25 @@ std::vector<T> values_of_bytes(const std::string& bytes) {
 
 }  // namespace
 
-struct ProbeStages::Found {
-  int accessor;
-  int owner;
-  PeerFinding finding;
-};
-
 ProbeStages::ProbeStages(Bootstrap& bootstrap, PeerVerdict claims, PeerMapping& mapping)
     : bootstrap_(bootstrap),
       verdict_(std::move(claims)),
       mapping_(mapping),
       rank_(bootstrap.rank()),
       local_(kProbeWindowBytes),
+      mark_(1),
       report_(sizeof(LiveResults)),
-      host_report_(kHostLook.size()) {}
+      host_report_(kHostLook.size()),
+      begun_(1) {}
 
 PeerVerdict ProbeStages::run() {
   stores(ProbeStage::kStores);
   stores(ProbeStage::kSecondEpoch);
   loads();
   copies();
-  live(1, kLiveRounds);
-  live(kLiveBlocks, kManyBlocksRounds);
+  live(1);
+  live(kLiveBlocks);
+  live_copies();
   rates();
   staging();
   settle(&verdict_);
@@ -75,16 +67,20 @@ uint32_t ProbeStages::own_key(int rank) const {
   return probe_key(rank, rank, epoch_);
 }
 
-void ProbeStages::await() {
+void ProbeStages::await_while(const std::function<bool()>& busy) {
   const Clock::time_point start = Clock::now();
-  for (CudaStream* stream : {&stream_, &second_}) {
-    while (cudaStreamQuery(stream->handle()) == cudaErrorNotReady) {
-      if (seconds_since(start) > kGpuSeconds) {
-        throw TimeoutError("the GPU of rank {} did not finish a step of the peer probe in {} s",
-                           rank_, kGpuSeconds);
-      }
-      std::this_thread::yield();
+  while (busy()) {
+    if (seconds_since(start) > kGpuSeconds) {
+      throw TimeoutError("the GPU of rank {} did not finish a step of the peer probe in {} s",
+                         rank_, kGpuSeconds);
     }
+    std::this_thread::yield();
+  }
+}
+
+void ProbeStages::await() {
+  for (CudaStream* stream : {&stream_, &second_}) {
+    await_while([&] { return cudaStreamQuery(stream->handle()) == cudaErrorNotReady; });
     stream->synchronize();
   }
 }
@@ -205,91 +201,6 @@ void ProbeStages::copies() {
     bootstrap_.barrier();
   }
   share(ProbeStage::kCopies, found);
-}
-
-LiveResults ProbeStages::play(int partner, int blocks, uint32_t rounds) {
-  LivePlay play;
-  play.own = mapping_.of(rank_) + kProbeWindowBytes;
-  play.peer = mapping_.of(partner) + kProbeWindowBytes;
-  play.own_rank = rank_;
-  play.peer_rank = partner;
-  play.blocks = blocks;
-  play.rounds = rounds;
-  play.epoch = epoch_;
-  play.first = rank_ < partner;
-  play.timeout_ns = kLiveWaitNs;
-
-  auto* on_gpu = report_.view().data();
-  set_zero_bytes(stream_, on_gpu, sizeof(LiveResults));
-  play_live(stream_, play, reinterpret_cast<LiveResults*>(on_gpu)->data());
-  LiveResults results;
-  copy_bytes_to_host(stream_, host_report_.view().data(), on_gpu, sizeof(results));
-  await();
-  std::memcpy(&results, host_report_.view().data(), sizeof(results));
-  return results;
-}
-
-void ProbeStages::live(int blocks, uint32_t most_rounds) {
-  std::vector<Found> found;
-  for (int round = 0; round < pair_rounds(verdict_.ranks); ++round) {
-    const int partner = pair_partner(rank_, round, verdict_.ranks);
-    const bool plays = goes_on(rank_, partner) && goes_on(partner, rank_);
-    LiveResults mine{};
-    uint32_t rounds = most_rounds;
-    set_zero_bytes(stream_, mapping_.of(rank_) + kProbeWindowBytes, kLiveBytes);
-    await();
-    bootstrap_.barrier();
-    if (plays) {
-      if (verdict_.shares_gpu(rank_) || verdict_.shares_gpu(partner)) {
-        rounds = kSharedGpuRounds;
-      }
-      mine = play(partner, blocks, rounds);
-    }
-    const std::vector<std::string> all =
-        bootstrap_.all_gather(bytes_of_values(mine.data(), mine.size()));
-    if (plays) {
-      LiveResults theirs;
-      std::memcpy(&theirs, all[static_cast<size_t>(partner)].data(), sizeof(theirs));
-      judge_live(partner, blocks, rounds, mine, theirs, &found);
-      const LiveResult& clock = rank_ < partner ? mine[0] : theirs[0];
-      if (blocks == 1) {
-        verdict_.pair(rank_, partner).latency_us =
-            static_cast<double>(clock.nanoseconds) / (2e3 * (rounds - 1));
-      }
-    }
-    if (goes_on(rank_, partner) && !plays) {
-      PeerFinding untried;
-      untried.fault = PeerFault::kUntried;
-      found.push_back({rank_, partner, untried});
-    }
-    epoch_ += most_rounds + 1;
-  }
-  share(ProbeStage::kLive, found);
-}
-
-void ProbeStages::judge_live(int partner, int blocks, uint32_t rounds, const LiveResults& mine,
-                             const LiveResults& theirs, std::vector<Found>* found) const {
-  for (size_t block = 0; block < static_cast<size_t>(blocks); ++block) {
-    const LiveResult& here = mine[block];
-    const LiveCounts counts = rank_ < partner ? LiveCounts{here.seen, theirs[block].seen}
-                                              : LiveCounts{theirs[block].seen, here.seen};
-    if (counts.first < rounds) {
-      const int first = std::min(rank_, partner);
-      const int second = std::max(rank_, partner);
-      const int accessor = lost_to_second(counts) ? first : second;
-      PeerFinding late;
-      late.fault = PeerFault::kLate;
-      late.expected = counts.first + 1;
-      found->push_back({accessor, accessor == first ? second : first, late});
-    }
-    if (here.wrong != 0) {
-      const uint32_t epoch = epoch_ + here.wrong_round;
-      const uint32_t right = probe_key(partner, rank_, epoch);
-      const uint32_t stale = probe_key(partner, rank_, epoch - 1);
-      found->push_back(
-          {partner, rank_, finding_at(here.wrong_word, here.found, {right, right}, stale)});
-    }
-  }
 }
 
 void ProbeStages::share(ProbeStage stage, const std::vector<Found>& found) {

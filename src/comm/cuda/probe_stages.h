@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <vector>
 
 #include "comm/bootstrap.h"
@@ -21,12 +22,18 @@ class ProbeStages {
   PeerVerdict run();
 
  private:
-  struct Found;  ///< what a rank found about a pair
+  /// What a rank found about a pair.
+  struct Found {
+    int accessor;
+    int owner;
+    PeerFinding finding;
+  };
 
   void stores(ProbeStage stage);
   void loads();
   void copies();
-  void live(int blocks, uint32_t rounds);
+  void live(int blocks);
+  void live_copies();
   void rates();
   void staging();
 
@@ -39,6 +46,10 @@ class ProbeStages {
   void judge_live(int partner, int blocks, uint32_t rounds, const LiveResults& mine,
                   const LiveResults& theirs, std::vector<Found>* found) const;
   void copy_pieces(std::byte* to, const std::byte* from);
+  /// Starts the kernel that waits for the partner's copies, and returns when it runs.
+  void begin_watch(int partner, ProbeContent expected);
+  /// What it saw, of message `number` of this pair.
+  PeerFinding end_watch(ProbeContent expected, uint32_t stale, uint32_t number);
   /// GB/s of `copy(bytes)`, which enqueues on either stream, while the partner does the same.
   template <class Copy>
   double rate(int64_t bytes, const Copy& copy);
@@ -46,6 +57,7 @@ class ProbeStages {
 
   /// Waits for the GPU, but not for ever.
   void await();
+  void await_while(const std::function<bool()>& busy);
   bool goes_on(int accessor, int owner) const;
   /// The values of a rank's own in its own memory, now.
   uint32_t own_key(int rank) const;
@@ -58,8 +70,10 @@ class ProbeStages {
   CudaStream stream_;
   CudaStream second_;
   CudaBuffer<std::byte> local_;  ///< a window that no other rank sees
+  CudaBuffer<uint64_t> mark_;    ///< to be copied
   CudaBuffer<std::byte> report_;
   Buffer<CudaHost, std::byte> host_report_;
+  Buffer<CudaHost, uint32_t> begun_;  ///< the epoch that the waiting kernel runs for
 };
 
 }  // namespace lockstep

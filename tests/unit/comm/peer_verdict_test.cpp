@@ -58,6 +58,7 @@ TEST(PeerPattern, WritesItsPiecesAndNothingElse) {
       }
       const bool marked = (probe_mask(index) >> (8 * byte) & 0xffU) == 0xffU;
       ASSERT_EQ(marked, inside) << "byte " << at;
+      ASSERT_TRUE(!inside || (at >= kProbeSpan.begin && at < kProbeSpan.end)) << "byte " << at;
       written += marked ? 1 : 0;
     }
   }
@@ -66,16 +67,20 @@ TEST(PeerPattern, WritesItsPiecesAndNothingElse) {
 
 TEST(PeerPattern, DiffersByWriterOwnerEpochAndPlace) {
   std::set<uint32_t> words;
+  std::set<uint64_t> marks;
   size_t count = 0;
   for (int writer = 0; writer < 8; ++writer) {
     for (int owner = 0; owner < 8; ++owner) {
       for (uint32_t epoch = 1; epoch < 9; ++epoch) {
         words.insert(probe_word(probe_key(writer, owner, epoch), 4096));
+        marks.insert(probe_mark(writer, owner, epoch));
         ++count;
       }
     }
   }
   EXPECT_EQ(words.size(), count);
+  EXPECT_EQ(marks.size(), count);
+  EXPECT_FALSE(marks.contains(0)) << "what the memory holds at first";
   words.clear();
   for (int64_t index = 0; index < kProbeWindowBytes / 4; index += 97) {
     words.insert(probe_word(probe_key(0, 1, 1), index));
@@ -136,6 +141,23 @@ TEST(PeerVerdict, OnePairDecidesForAll) {
   EXPECT_THAT(pairs_text(verdict), HasSubstr(verdict.reason));
 }
 
+TEST(PeerVerdict, NamesCopiesThatAMarkOvertook) {
+  PeerVerdict verdict = measured(3);
+  verdict.pair(2, 1).failed = ProbeStage::kLiveCopies;
+  verdict.pair(2, 1).finding = {.fault = PeerFault::kStale, .byte = 8192};
+  verdict.pair(1, 0).failed = ProbeStage::kLiveCopies;
+  verdict.pair(1, 0).finding = {.fault = PeerFault::kLate, .expected = 2};
+  settle(&verdict);
+  EXPECT_FALSE(verdict.usable);
+  EXPECT_FALSE(verdict.pair(2, 1).proven());
+  EXPECT_EQ(verdict.reason,
+            "rank 1's copies do not reach rank 0 one after another while its GPU runs (stage 8, "
+            "live copies): message 2 did not come");
+  EXPECT_EQ(failure_text(verdict, 2, 1),
+            "rank 2's copies do not reach rank 1 one after another while its GPU runs (stage 8, "
+            "live copies): byte 8192 has the values of the epoch before");
+}
+
 TEST(PeerVerdict, BlamesTheDirectionThatFailed) {
   PeerVerdict verdict = measured(2);
   verdict.pair(0, 1).failed = ProbeStage::kLive;
@@ -155,7 +177,7 @@ TEST(PeerVerdict, GoesThroughTheHostWhereThatIsFaster) {
   EXPECT_FALSE(verdict.usable);
   EXPECT_TRUE(verdict.pair(1, 0).proven());
   EXPECT_EQ(verdict.reason,
-            "rank 1 reaches rank 0's memory at 44.9 GB/s, through the host 50.0 (stage 8, speed)");
+            "rank 1 reaches rank 0's memory at 44.9 GB/s, through the host 50.0 (stage 9, speed)");
   verdict = measured(2);
   verdict.pair(1, 0).kernel[1] = 44.9;
   verdict.pair(1, 0).copies[1] = 45.1;  // 0.9 of the host's 50 is enough
