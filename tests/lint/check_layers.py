@@ -35,7 +35,8 @@ LIBRARIES = {
 FOLDERS = {
     "core/base", "core/device", "core/model", "core/optim", "core/data", "core/checkpoint",
     "kernels", "kernels/layout", "kernels/cpu", "kernels/cuda",
-    "kernels/cuda/attention", "kernels/cuda/gemm", "kernels/cuda/ladder", "kernels/cuda/ptx", "kernels/cuda/wgmma",
+    "kernels/cuda/attention", "kernels/cuda/gemm", "kernels/cuda/ladder", "kernels/cuda/ptx", "kernels/cuda/tma",
+    "kernels/cuda/wgmma",
     "comm", "comm/cuda", "trainer",
 }
 

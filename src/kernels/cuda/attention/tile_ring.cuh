@@ -8,7 +8,7 @@
 #include "kernels/cuda/attention/heads.cuh"
 #include "kernels/cuda/attention/wgmma_attention.h"
 #include "kernels/cuda/ptx/tensor_copy.cuh"
-#include "kernels/cuda/wgmma/pipeline.cuh"
+#include "kernels/cuda/tma/pipeline.cuh"
 
 namespace lockstep::cuda {
 
@@ -21,7 +21,7 @@ struct TileStages {
   static constexpr int kReadingWarps = layout::kMultiplyingWarps;
   static constexpr int kStageFloats = (kBlockM + kBlockN) * layout::kWarpgroupDepth;
 };
-using TilePipeline = WgmmaPipeline<TileStages>;
+using TilePipeline = StagePipeline<TileStages>;
 
 struct WgmmaAttentionShape {
   static constexpr int kThreads = layout::kMultiplyingWarps * 32 + 128;

@@ -7,7 +7,7 @@
 #include "kernels/cuda/attention/wgmma_attention.h"
 #include "kernels/cuda/attention/wgmma_backward.cuh"
 #include "kernels/cuda/attention/wgmma_forward.cuh"
-#include "kernels/cuda/wgmma/tensor_map.cuh"
+#include "kernels/cuda/tma/tensor_map.cuh"
 
 namespace lockstep::cuda {
 namespace {

@@ -29,7 +29,7 @@ template <class Products, class Store>
 __global__ void __launch_bounds__(Products::kThreads, Products::Shape::kResident)
     gemm_wgmma_kernel(const __grid_constant__ WgmmaOperands operands, Store store) {
   using Shape = typename Products::Shape;
-  using Pipeline = WgmmaPipeline<Shape>;
+  using Pipeline = StagePipeline<Shape>;
   extern __shared__ __align__(1024) float shared[];
   __shared__ __align__(8) uint64_t barriers[Pipeline::kBarriers];
   const Pipeline pipeline = {shared_address(shared),

@@ -8,7 +8,7 @@
 #include "kernels/cuda/gemm/wgmma_pingpong.cuh"
 #include "kernels/cuda/gemm/wgmma_rounded.cuh"
 #include "kernels/cuda/gemm/wgmma_split.cuh"
-#include "kernels/cuda/wgmma/tensor_map.cuh"
+#include "kernels/cuda/tma/tensor_map.cuh"
 #include "kernels/layout/tile_shape.h"
 
 namespace lockstep::cuda {

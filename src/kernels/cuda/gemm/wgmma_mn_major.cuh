@@ -14,7 +14,7 @@ namespace lockstep::cuda {
 template <class Shape_>
 struct MnMajorProducts {
   using Shape = Shape_;
-  using Pipeline = WgmmaPipeline<Shape>;
+  using Pipeline = StagePipeline<Shape>;
   static constexpr Major kA = Major::kMN;
   static constexpr int kThreads = layout::kMultiplyingWarps * 32 + 128;
   // Of a thread that multiplies: 128 sums of the widest tile, and two tiles' rows.

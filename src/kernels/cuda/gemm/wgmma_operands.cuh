@@ -4,7 +4,7 @@
 
 #include <cuda.h>
 
-#include "kernels/cuda/wgmma/pipeline.cuh"
+#include "kernels/cuda/tma/pipeline.cuh"
 #include "kernels/layout/swizzle.h"
 
 namespace lockstep::cuda {
@@ -52,10 +52,10 @@ __device__ WgmmaWork work_of(const WgmmaOperands& operands, int tile, int slice_
 
 /// Fills the ring from `at` on with `work`'s tiles, one after the other. By one thread.
 template <Major kA, class Shape>
-__device__ void fill_tiles(const WgmmaPipeline<Shape>& pipeline,
-                           typename WgmmaPipeline<Shape>::Cursor& at, const WgmmaOperands& operands,
+__device__ void fill_tiles(const StagePipeline<Shape>& pipeline,
+                           typename StagePipeline<Shape>::Cursor& at, const WgmmaOperands& operands,
                            const WgmmaWork& work) {
-  using Pipeline = WgmmaPipeline<Shape>;
+  using Pipeline = StagePipeline<Shape>;
   for (int tile = 0; tile < work.tiles; ++tile, at.advance()) {
     const int depth = work.d0 + tile * layout::kWarpgroupDepth;
     pipeline.wait_empty(at);

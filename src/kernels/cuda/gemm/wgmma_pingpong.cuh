@@ -19,7 +19,7 @@ inline constexpr int kPingPongThreads = layout::kMultiplyingWarps * 32 + 32;
 template <class Shape, class Store>
 __global__ void __launch_bounds__(kPingPongThreads, Shape::kResident)
     gemm_pingpong_kernel(const __grid_constant__ WgmmaOperands operands, Store store) {
-  using Pipeline = WgmmaPipeline<Shape>;
+  using Pipeline = StagePipeline<Shape>;
   extern __shared__ __align__(1024) float shared[];
   __shared__ __align__(8) uint64_t barriers[Pipeline::kBarriers];
   const Pipeline pipeline = {shared_address(shared),

@@ -12,8 +12,8 @@ namespace lockstep::cuda {
 /// a's tiles from row `first_row` on, and of all of b's. started() is called when all have been
 /// started, before they are waited for.
 template <class Shape, class Started>
-__device__ void multiply_rounded(const WgmmaPipeline<Shape>& pipeline,
-                                 typename WgmmaPipeline<Shape>::Cursor& at, int first_row,
+__device__ void multiply_rounded(const StagePipeline<Shape>& pipeline,
+                                 typename StagePipeline<Shape>::Cursor& at, int first_row,
                                  int tiles, float (&sum)[Shape::kBlockN / 2], Started started) {
   int last_stage = 0;
   warpgroup_fence_sums(sum);
@@ -45,7 +45,7 @@ __device__ void multiply_rounded(const WgmmaPipeline<Shape>& pipeline,
 template <class Shape_>
 struct RoundedProducts {
   using Shape = Shape_;
-  using Pipeline = WgmmaPipeline<Shape>;
+  using Pipeline = StagePipeline<Shape>;
   static constexpr Major kA = Major::kK;
   static constexpr int kThreads = layout::kMultiplyingWarps * 32 + 32;
 

@@ -46,7 +46,7 @@ template <class Shape_, Major kA_>
 struct SplitProducts {
   using Shape = Shape_;
   static constexpr Major kA = kA_;
-  using Pipeline = WgmmaPipeline<Shape>;
+  using Pipeline = StagePipeline<Shape>;
   static constexpr int kThreads = layout::kMultiplyingWarps * 32 + 128;
   // Of a thread that multiplies: two sets of sums, and a's rows three times.
   static constexpr int kRegisters = 216;

@@ -30,8 +30,8 @@
 #include "kernels/cuda/ladder/rungs.h"
 #include "kernels/cuda/ptx/mma.cuh"
 #include "kernels/cuda/ptx/shared.cuh"
-#include "kernels/cuda/wgmma/pipeline.cuh"
-#include "kernels/cuda/wgmma/tensor_map.cuh"
+#include "kernels/cuda/tma/pipeline.cuh"
+#include "kernels/cuda/tma/tensor_map.cuh"
 #include "kernels/layout/boxed_tile.h"
 #include "kernels/layout/tile_shape.h"
 
@@ -42,7 +42,7 @@ using namespace cuda;
 using layout::Side;
 
 using Shape = layout::TmaMmaTile256x128;
-using Pipeline = WgmmaPipeline<Shape>;
+using Pipeline = StagePipeline<Shape>;
 static_assert(Shape::kDepth == layout::kWarpgroupDepth, "which boxes and the pipeline have");
 constexpr int kSteps = Shape::kDepth / 8;
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// How tiles get from the thread that has them filled to the warpgroups that multiply them.
+// How tiles get from the thread that has them filled to the warps that multiply them.
 
 #include <cstdint>
 
@@ -14,7 +14,7 @@ namespace lockstep::cuda {
 /// full and one that says empty. Where the shape splits factors there is a third tile, for what
 /// truncation leaves of b's, and a barrier that says it has been written.
 template <class Shape>
-struct WgmmaPipeline {
+struct StagePipeline {
   static constexpr int kABytes = Shape::kBlockM * layout::kWarpgroupDepth * 4;
   static constexpr int kBBytes = Shape::kBlockN * layout::kWarpgroupDepth * 4;
   static constexpr int kStageBytes = Shape::kStageFloats * 4;

@@ -1,4 +1,4 @@
-#include "kernels/cuda/wgmma/tensor_map.cuh"
+#include "kernels/cuda/tma/tensor_map.cuh"
 
 #include <cuda_runtime_api.h>
 
