@@ -16,7 +16,7 @@ inline constexpr int kMostAddedPieces = 64;
 /// What two ranks tell each other about copies: each rank's, in memory that both reach. A mark is
 /// a round in its lower half, counted modulo 2^32, and in its upper what is summed.
 struct CopyWords {
-  uint64_t marks[kCopySlots];    ///< own: of each piece, what is copied behind it
+  uint64_t marks[kCopySlots];    ///< own: of each sum, in its first piece's slot; copied behind all
   uint64_t arrived[kCopySlots];  ///< by the peer's copies: the mark of the piece that is here
   uint32_t rounds;               ///< own: begun so far
   uint32_t freed;    ///< raised by the peer: rounds of which it has read all that it was sent

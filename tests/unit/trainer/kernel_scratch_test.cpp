@@ -16,22 +16,8 @@ TEST(KernelScratch, GrowsToTwiceAsMuchOrWhatIsWanted) {
   EXPECT_EQ(grown_scratch(1100, 1000), 2000);
 }
 
-struct Measured {
-  GptConfig model;
-  int64_t batch;
-  Precision precision;
-  double mib;
-};
-
-// docs/results/gpu-2026-11-30/steps-wgmma-attention.txt
 TEST(KernelScratch, MakesThePlanWhatAStepTookOnAnH200) {
-  for (const Measured& run : {Measured{char_gpt(256), 16, Precision::kTf32, 758},
-                              Measured{char_gpt(256), 64, Precision::kTf32, 2456},
-                              Measured{char_gpt(256), 16, Precision::kFp32, 760},
-                              Measured{char_gpt(256), 64, Precision::kFp32, 2464},
-                              Measured{char_gpt(1024), 16, Precision::kTf32, 2556},
-                              Measured{char_gpt(2048), 16, Precision::kTf32, 4918},
-                              Measured{kGpt2, 32, Precision::kTf32, 26028}}) {
+  for (const MeasuredRun& run : kMeasuredRuns) {
     const RunShape shape = {.model = run.model, .batch = {.batch_size = run.batch}};
     const int64_t scratch = kernel_scratch(
         {.model = run.model, .batch = run.batch, .precision = run.precision}, h200());

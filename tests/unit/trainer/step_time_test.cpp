@@ -9,22 +9,8 @@
 namespace lockstep {
 namespace {
 
-struct Measured {
-  GptConfig model;
-  int64_t batch;
-  Precision precision;
-  double milliseconds;
-};
-
-// docs/performance.md
 TEST(StepTime, IsWithinATwentiethOfWhatWasMeasuredOnAnH200) {
-  for (const Measured& run : {Measured{char_gpt(256), 16, Precision::kTf32, 2.08},
-                              Measured{char_gpt(256), 64, Precision::kTf32, 6.31},
-                              Measured{char_gpt(256), 16, Precision::kFp32, 4.32},
-                              Measured{char_gpt(256), 64, Precision::kFp32, 15.2},
-                              Measured{char_gpt(1024), 16, Precision::kTf32, 7.03},
-                              Measured{char_gpt(2048), 16, Precision::kTf32, 15.6},
-                              Measured{kGpt2, 32, Precision::kTf32, 103}}) {
+  for (const MeasuredRun& run : kMeasuredRuns) {
     const auto time =
         predict_step({.model = run.model, .batch = run.batch, .precision = run.precision}, h200());
     ASSERT_TRUE(time);

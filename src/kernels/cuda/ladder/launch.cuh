@@ -21,23 +21,31 @@
 
 namespace lockstep::cuda {
 
-template <class RungKernel>
-void launch_rung(CudaStream& stream, const Gemm<CudaDevice>& problem) {
+/// Checks the problem, and calls launch(a, b) with its operands unless c is empty.
+template <class Launch>
+void launch_with_operands(const Gemm<CudaDevice>& problem, const Launch& launch) {
   check_rung_problem(problem);
   if (problem.m == 0 || problem.n == 0) {
     return;
   }
   dispatch_majors(problem.trans_a, problem.trans_b, [&](auto a_major, auto b_major) {
-    const Operand<a_major()> a = make_operand<a_major()>(problem.a.data(), problem.m, problem.k);
-    const Operand<b_major()> b = make_operand<b_major()>(problem.b.data(), problem.n, problem.k);
-    auto* kernel = RungKernel::template entry<a_major(), b_major()>(a.vectorized && b.vectorized);
-    allow_shared(kernel, RungKernel::kSharedBytes);
-    const dim3 grid(static_cast<unsigned>(ceil_div(problem.n, RungKernel::kTileN)),
-                    blocks_down(problem.m, RungKernel::kTileM, "rows"));
-    kernel<<<grid, RungKernel::kThreads, RungKernel::kSharedBytes, stream.handle()>>>(
-        a, b, make_output(problem.c.data(), problem.m, problem.n, problem.k));
-    check_cuda(cudaGetLastError(), "launching a matrix product");
+    launch(make_operand<a_major()>(problem.a.data(), problem.m, problem.k),
+           make_operand<b_major()>(problem.b.data(), problem.n, problem.k));
   });
+}
+
+template <class RungKernel>
+void launch_rung(CudaStream& stream, const Gemm<CudaDevice>& problem) {
+  launch_with_operands(
+      problem, [&]<Major kA, Major kB>(const Operand<kA>& a, const Operand<kB>& b) {
+        auto* kernel = RungKernel::template entry<kA, kB>(a.vectorized && b.vectorized);
+        allow_shared(kernel, RungKernel::kSharedBytes);
+        const dim3 grid(static_cast<unsigned>(ceil_div(problem.n, RungKernel::kTileN)),
+                        blocks_down(problem.m, RungKernel::kTileM, "rows"));
+        kernel<<<grid, RungKernel::kThreads, RungKernel::kSharedBytes, stream.handle()>>>(
+            a, b, make_output(problem.c.data(), problem.m, problem.n, problem.k));
+        check_cuda(cudaGetLastError(), "launching a matrix product");
+      });
 }
 
 /// That a block may have on the GPU that is current.

@@ -295,19 +295,14 @@ CUtensorMap map_of(const Operand<kMajor>& operand, int tile_extent) {
 }
 
 void launch(CudaStream& stream, const Gemm<CudaDevice>& problem) {
-  check_rung_problem(problem);
-  if (problem.m == 0 || problem.n == 0) {
-    return;
-  }
-  dispatch_majors(problem.trans_a, problem.trans_b, [&](auto a_major, auto b_major) {
-    const Operand<a_major()> a = make_operand<a_major()>(problem.a.data(), problem.m, problem.k);
-    const Operand<b_major()> b = make_operand<b_major()>(problem.b.data(), problem.n, problem.k);
+  launch_with_operands(problem, [&]<Major kA, Major kB>(const Operand<kA>& a,
+                                                        const Operand<kB>& b) {
     const bool mapped = a.vectorized && b.vectorized && problem.k > 0;
     if (!mapped || stream.facts().compute_capability != 90) {
       rung_multistage_mma().launch(stream, problem);
       return;
     }
-    auto* kernel = TmaMma::entry<a_major(), b_major()>(true);
+    auto* kernel = TmaMma::entry<kA, kB>(true);
     allow_shared(kernel, TmaMma::kSharedBytes);
     const TmaOperands operands = {map_of(a, Shape::kBlockM), map_of(b, Shape::kBlockN), a.depth};
     const int64_t blocks =
