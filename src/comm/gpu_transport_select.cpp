@@ -4,6 +4,13 @@
 #include "core/base/error.h"
 
 namespace lockstep {
+namespace {
+
+bool two_of_one_host(const PeerTable& peers) {
+  return peers.size() == 2 && peers[0].host_id == peers[1].host_id;
+}
+
+}  // namespace
 
 std::string peer_problem(const PeerTable& peers, const std::function<PeerVerdict()>& probe) {
   if (peers.size() > static_cast<size_t>(kMostPeerRanks)) {
@@ -25,7 +32,7 @@ GpuTransportKind select_gpu_transport(const PeerTable& peers, TransportChoice ch
     }
   }
   if (any || choice == TransportChoice::kStaged) {
-    if (peers.size() == 2 && peers[0].host_id == peers[1].host_id && paths.maps_host_memory) {
+    if (two_of_one_host(peers) && paths.maps_host_memory) {
       return GpuTransportKind::kStaged;
     }
     if (!any) {
@@ -38,7 +45,7 @@ GpuTransportKind select_gpu_transport(const PeerTable& peers, TransportChoice ch
 }
 
 bool may_sum_by_copies(const PeerTable& peers, TransportChoice choice) {
-  return peers.size() == 2 && peers[0].host_id == peers[1].host_id &&
+  return two_of_one_host(peers) &&
          (choice == TransportChoice::kAuto || choice == TransportChoice::kPeer);
 }
 
