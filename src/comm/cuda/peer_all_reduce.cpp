@@ -28,7 +28,8 @@ struct Layout {
   }
   static int64_t slot_bytes(int ranks) {
     constexpr int64_t kMessageBytes = int64_t{32} * kMessagePacks * 16;
-    return int64_t{kMostPeerBlocks} * kPeerWarps * (ranks - 1) * kMessageSlots * kMessageBytes;
+    return int64_t{kMostPeerBlocks} * kPeerWarps * (ranks - 1) * message_slots(ranks) *
+           kMessageBytes;
   }
 
   int64_t counts;
@@ -123,7 +124,7 @@ void PeerAllReduce::all_reduce(CudaStream& stream, Range range, int bucket, SumL
   const PeerPlan plan = forced_.value_or(plan_for(range, load));
   switch (plan.algorithm) {
     case PeerAlgorithm::kOneShot:
-      launch_one_shot(stream.handle(), sum, plan.blocks, plan.message_packs);
+      launch_one_shot(stream, sum, plan.blocks, plan.message_packs);
       return;
     case PeerAlgorithm::kPull:
       launch_pull(stream.handle(), sum, plan.blocks);

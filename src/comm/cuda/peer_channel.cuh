@@ -23,6 +23,7 @@ class WarpChannels {
   __device__ WarpChannels(const PeerSum& sum, const SumRecord& record)
       : sum_(sum),
         record_(record),
+        slots_(message_slots(sum.ranks)),
         own_(&sum.words[sum.rank]->channels[blockIdx.x][threadIdx.x / 32]),
         lane_(static_cast<int>(threadIdx.x % 32)) {
     ended_ = sum.counts->ended != 0;
@@ -71,7 +72,7 @@ class WarpChannels {
       bool all = true;
 #pragma unroll
       for (int i = 0; i < kPacks; ++i) {
-        if (message.has(i)) {
+        if (message.has(i) && (turn == 1 || !is_data(packs[i]))) {
           packs[i] = load_shared_pack(&slot[32 * i].x);
           all = all && is_data(packs[i]);
         }
@@ -94,7 +95,7 @@ class WarpChannels {
     // The next kernel shows what this one empties last, and needs no fence for it.
     if (more) {
       __syncwarp();
-      if (lane_ == peer && received_ % (kMessageSlots / 2) == 0) {
+      if (lane_ == peer && received_ % (slots_ / 2) == 0) {
         __threadfence_system();
         show_taken();
       }
@@ -124,7 +125,7 @@ class WarpChannels {
         (static_cast<int>(blockIdx.x) * kPeerWarps + static_cast<int>(threadIdx.x / 32)) *
             (sum_.ranks - 1) +
         (sender < receiver ? sender : sender - 1);
-    const int64_t slot = int64_t{channel} * kMessageSlots + count % kMessageSlots;
+    const int64_t slot = int64_t{channel} * slots_ + count % slots_;
     return reinterpret_cast<Pack*>(sum_.slots[receiver]) + slot * (32 * kMessagePacks) + lane_;
   }
 
@@ -136,8 +137,7 @@ class WarpChannels {
 
   __device__ bool await_free_slot(int peer, uint32_t count) {
     const uint64_t start = nanoseconds();
-    for (int turn = 1; __shfl_sync(kAll, static_cast<int>(count - taken_), peer) >= kMessageSlots;
-         ++turn) {
+    for (int turn = 1; __shfl_sync(kAll, count - taken_, peer) >= slots_; ++turn) {
       if (lane_ == peer) {
         taken_ = seen(&own_->taken[peer]);
       }
@@ -161,6 +161,7 @@ class WarpChannels {
 
   const PeerSum& sum_;
   const SumRecord& record_;
+  uint32_t slots_;
   ChannelCounts* own_;
   int lane_;
   bool ended_;  ///< an earlier sum was given up

@@ -34,7 +34,7 @@ struct PeerPlan {
 };
 
 inline constexpr int kMostPeerRanks = 8;
-inline constexpr int kMostPeerBlocks = 128;
+inline constexpr int kMostPeerBlocks = 132;  ///< an H200's multiprocessors
 inline constexpr int kPeerThreads = 512;
 
 /// The fastest way for `bytes` on `ranks` GPUs, or the fastest by one algorithm, as measured on two

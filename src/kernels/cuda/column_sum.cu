@@ -8,7 +8,7 @@
 #include "core/device/cuda_error.h"
 #include "kernels/check_size.h"
 #include "kernels/cuda/column_partials.h"
-#include "kernels/cuda/dependent_launch.cuh"
+#include "core/device/dependent_launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/pack.cuh"
 
@@ -71,7 +71,7 @@ struct Partials {
 
 __global__ void __launch_bounds__(kSumWarps * 32) column_partials_kernel(Partials args) {
   __shared__ float sums[kSumWarps][32];
-  wait_for_first_stage();
+  wait_for_kernel_before();
   const int64_t column = static_cast<int64_t>(blockIdx.x) * 32 + threadIdx.x;
   float sum = 0;
   if (column < args.columns) {
@@ -99,7 +99,7 @@ __global__ void __launch_bounds__(kSumWarps * 32) column_partials_kernel(Partial
 void sum_column_partials(CudaStream& stream, const ColumnPartials& args) {
   check_size("column partials", args.partials.size(), args.parts * args.columns);
   check_size("column partials: out", args.out.size() + args.out_behind.size(), args.columns);
-  launch_second_stage(stream, column_partials_kernel,
+  launch_behind(stream, column_partials_kernel,
                       dim3(static_cast<unsigned>((args.columns + 31) / 32)), dim3(32, kSumWarps),
                       Partials{.partials = args.partials.data(),
                                .out = args.out.data(),

@@ -4,7 +4,7 @@
 
 #include "core/device/cuda_error.h"
 #include "kernels/check_size.h"
-#include "kernels/cuda/dependent_launch.cuh"
+#include "core/device/dependent_launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/warp_reduce.cuh"
 #include "kernels/fingerprint.h"
@@ -46,7 +46,7 @@ __global__ void __launch_bounds__(kThreads)
 
 __global__ void __launch_bounds__(kMostBlocks)
     last_fingerprint_kernel(float* pieces, const Word* partials, int count) {
-  wait_for_first_stage();
+  wait_for_kernel_before();
   const int thread = static_cast<int>(threadIdx.x);
   const Word total = block_sum<kMostBlocks / 32>(thread < count ? partials[thread] : Word{0});
   if (thread < kFingerprintPieces) {
@@ -68,7 +68,7 @@ void fingerprint(CudaStream& stream, const Fingerprint<CudaDevice>& args) {
                                         stream.handle()>>>(partials.data(), args.x.data(), size);
     check_cuda(cudaGetLastError(), "launching a fingerprint");
   }
-  cuda::launch_second_stage(stream, cuda::last_fingerprint_kernel, dim3(1), dim3(cuda::kMostBlocks),
+  cuda::launch_behind(stream, cuda::last_fingerprint_kernel, dim3(1), dim3(cuda::kMostBlocks),
                             args.pieces.data(), partials.data(), blocks);
 }
 

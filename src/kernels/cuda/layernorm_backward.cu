@@ -9,7 +9,7 @@
 #include "core/device/cuda_error.h"
 #include "kernels/check_size.h"
 #include "kernels/cuda/column_partials.h"
-#include "kernels/cuda/dependent_launch.cuh"
+#include "core/device/dependent_launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/row_team.cuh"
 

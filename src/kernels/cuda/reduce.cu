@@ -6,7 +6,7 @@
 
 #include "core/device/cuda_error.h"
 #include "kernels/check_size.h"
-#include "kernels/cuda/dependent_launch.cuh"
+#include "core/device/dependent_launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/warp_reduce.cuh"
@@ -54,7 +54,7 @@ __global__ void __launch_bounds__(kThreads)
 template <class Out>
 __global__ void __launch_bounds__(kMostBlocks)
     last_sum_kernel(Out* out, const double* partials, int count, double scale) {
-  wait_for_first_stage();
+  wait_for_kernel_before();
   const int thread = static_cast<int>(threadIdx.x);
   const double total = block_sum<kMostBlocks / 32>(thread < count ? partials[thread] : 0.0);
   if (thread == 0) {
@@ -79,7 +79,7 @@ void sum_all(CudaStream& stream, Out* out, CudaView<const float> x, double scale
       check_cuda(cudaGetLastError(), "launching a sum");
     }
   });
-  launch_second_stage(stream, last_sum_kernel<Out>, dim3(1), dim3(kMostBlocks), out,
+  launch_behind(stream, last_sum_kernel<Out>, dim3(1), dim3(kMostBlocks), out,
                       partials.data(), static_cast<int>(blocks), scale);
 }
 

@@ -1,8 +1,7 @@
 #pragma once
 
-// A second stage whose blocks are already there when the first stage ends: on compute
-// capability 9.0 its launch overlaps the first one's tail. The dependency stays an edge of captured
-// graphs.
+// A kernel whose blocks are already there when the kernel before it ends: on compute capability 9.0
+// its launch overlaps the other one's tail. The dependency stays an edge of captured graphs.
 
 #include <cuda_runtime.h>
 
@@ -11,23 +10,24 @@
 
 namespace lockstep::cuda {
 
-/// In the first stage: the blocks of the second may start once all of this one's have got here.
+/// The blocks of the kernel behind this one may start once all of this one's have got here.
 __device__ inline void allow_dependent_launch() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;");
 #endif
 }
 
-/// In the second stage, before anything is read or written: until the first has ended.
-__device__ inline void wait_for_first_stage() {
+/// Before anything is read or written: until the kernel before this one has ended.
+__device__ inline void wait_for_kernel_before() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
 
-/// Launches a kernel that calls wait_for_first_stage behind what was launched last.
+/// Launches a kernel that calls wait_for_kernel_before, behind what was launched last. What comes
+/// before may be any work; its end is waited for where it does not allow_dependent_launch.
 template <class... Params, class... Args>
-void launch_second_stage(CudaStream& stream, void (*kernel)(Params...), dim3 grid, dim3 block,
+void launch_behind(CudaStream& stream, void (*kernel)(Params...), dim3 grid, dim3 block,
                          Args... args) {
   cudaLaunchAttribute overlap{};
   overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
@@ -40,7 +40,7 @@ void launch_second_stage(CudaStream& stream, void (*kernel)(Params...), dim3 gri
   // One beyond it may run the code for 8.0, which does not wait in the kernel.
   config.numAttrs = stream.facts().compute_capability == 90 ? 1 : 0;
   check_cuda(cudaLaunchKernelEx(&config, kernel, static_cast<Params>(args)...),
-             "launching the second stage of a sum");
+             "launching a kernel behind another");
 }
 
 }  // namespace lockstep::cuda
