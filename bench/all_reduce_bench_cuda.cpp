@@ -54,7 +54,8 @@ class Sums {
       return;
     }
     watch_.emplace(control, peers, of_communicator.collective_timeout);
-    peer_.emplace(bootstrap, peers, of_communicator.window_elements, watch_->limit());
+    peer_.emplace(bootstrap, peers, of_communicator.window_elements, watch_->limit(),
+                  algorithm_ == PeerAlgorithm::kCopies);
   }
   Sums(const Sums&) = delete;
   Sums& operator=(const Sums&) = delete;

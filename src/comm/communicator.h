@@ -27,6 +27,9 @@ struct CommunicatorOptions {
   /// Rings of the CPU beside each other, at most kMostRingLanes: all but the first have a thread of
   /// their own. The same on all ranks.
   int ring_lanes = 1;
+  /// Of two GPUs over peer access: copy engines move large sums beside other work, and take as much
+  /// memory as the window. The same on all ranks.
+  bool copy_engines = false;
 };
 
 /// What the collectives of a step cost. Time in finish() counts in both, so that exposed <= total;

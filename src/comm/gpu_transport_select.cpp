@@ -44,9 +44,11 @@ GpuTransportKind select_gpu_transport(const PeerTable& peers, TransportChoice ch
   return GpuTransportKind::kHostRing;
 }
 
-bool may_sum_by_copies(const PeerTable& peers, TransportChoice choice) {
-  return two_of_one_host(peers) &&
-         (choice == TransportChoice::kAuto || choice == TransportChoice::kPeer);
+void check_copies(const PeerTable& peers, TransportChoice choice) {
+  if (!two_of_one_host(peers) ||
+      (choice != TransportChoice::kAuto && choice != TransportChoice::kPeer)) {
+    throw UsageError("--copy-engines is for two ranks of one host, with --transport auto or peer");
+  }
 }
 
 std::string gpu_transport_name(GpuTransportKind kind, const std::string& ring) {

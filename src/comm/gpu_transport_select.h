@@ -32,10 +32,9 @@ std::string peer_problem(const PeerTable& peers, const std::function<PeerVerdict
 GpuTransportKind select_gpu_transport(const PeerTable& peers, TransportChoice choice,
                                       const GpuPaths& paths);
 
-/// Whether ranks that sum over `choice` may send each other gradients by copies, for which each has
-/// as much memory as its window besides: where they can, as far as is known before it is tried.
-/// Pure.
-bool may_sum_by_copies(const PeerTable& peers, TransportChoice choice);
+/// Throws UsageError where ranks that sum over `choice` cannot send each other gradients by copies,
+/// as far as is known before it is tried. Pure.
+void check_copies(const PeerTable& peers, TransportChoice choice);
 
 /// "peer", "staged", or "host:" and the transports of the ring.
 std::string gpu_transport_name(GpuTransportKind kind, const std::string& ring = {});

@@ -150,6 +150,9 @@ void for_each_machine_option(Sink& sink, Config& c) {
       .at_least(0)
       .at_most(kMostMib);
   sink.add("--overlap", &c.overlap, "Sum gradients while backward goes on, where it pays");
+  sink.add("--copy-engines", &c.copy_engines,
+           "Two GPUs: copy engines move what is summed beside backward, and take as much memory as "
+           "the gradients; worth a try where GPUs are not joined by NVLink");
   sink.add("--peer-timeout", &c.peer_timeout,
            "Seconds of silence after which a rank is lost; 0: 3.5 on GPUs, 10 on CPUs")
       .at_least(0)
@@ -304,6 +307,7 @@ CommunicatorOptions TrainConfig::communicator(int64_t window_elements) const {
   communicator.collective_timeout = milliseconds(collective_timeout);
   communicator.window_elements = window_elements;
   communicator.bind_address = bind_address;
+  communicator.copy_engines = copy_engines;
   return communicator;
 }
 

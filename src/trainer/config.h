@@ -66,6 +66,7 @@ struct TrainConfig {
   std::string transport = "auto";
   double bucket_mb = 0;  ///< 0: measured
   bool overlap = true;
+  bool copy_engines = false;
   double peer_timeout = 0;          ///< seconds; 0: see peer_limit
   double collective_timeout = 120;  ///< seconds
   std::string bind_address;

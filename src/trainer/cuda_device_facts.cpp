@@ -42,11 +42,11 @@ std::map<std::string, std::string> arithmetic(const CudaStream& stream) {
   return {{"GPU", stream.facts().name}};
 }
 
-MemorySupply memory_supply(const CudaStream& stream, const Group& group,
+MemorySupply memory_supply(const CudaStream& stream, const Group& /*group*/,
                            const TrainConfig& config) {
   return {.device = "on the " + stream.facts().name,
           .free = CudaDevice::free_bytes(),
-          .stages_gradients = may_sum_by_copies(group.peers, transport_choice(config.transport)),
+          .stages_gradients = config.copy_engines,
           .kernels = [facts = stream.facts(), precision = stream.precision()](
                          const RunShape& shape) { return most_scratch(shape, precision, facts); }};
 }

@@ -51,6 +51,8 @@ bool runs_on_cuda(const Group& group, const TrainConfig& config) {
         "--precision {} is for the tensor cores of a GPU and this run is on the CPU: take "
         "--precision fp32, or --device cuda where there is one",
         config.precision);
+  } else if (config.copy_engines) {
+    throw UsageError("--copy-engines is for GPUs and this run is on the CPU: leave it out");
   }
   return cuda;
 }

@@ -125,6 +125,7 @@ def device_not_in_this_build(folder):
 
 def precision_of_other_device(folder):
     refused(folder, ["--precision", "tf32"], ["--precision tf32", "--precision fp32"], ranks=2)
+    refused(folder, ["--copy-engines"], ["--copy-engines is for GPUs"], ranks=2)
 
 
 def prompt_outside_vocabulary(folder):

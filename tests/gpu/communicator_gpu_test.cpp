@@ -38,6 +38,9 @@ struct Member {
   void download() { copy_to_host(stream, host.data(), CudaView<const float>(comm.window())); }
 };
 
+/// Not a transport: peer access, with copy engines.
+constexpr const char* kCopies = "copies";
+
 /// Runs `body` with a communicator over all ranks; what the group ends with. Ranks share GPUs where
 /// there are too few.
 ExitCode run_group(const std::string& transport, int64_t elements,
@@ -51,9 +54,11 @@ ExitCode run_group(const std::string& transport, int64_t elements,
       CommunicatorOptions options;
       options.window_elements = elements;
       options.collective_timeout = timeout;
-      options.transport = transport_choice(transport);
+      options.copy_engines = transport == kCopies;
+      const std::string word = options.copy_engines ? "peer" : transport;
+      options.transport = transport_choice(word);
       Communicator<CudaDevice> comm(test_bootstrap(), peers, control, options);
-      EXPECT_THAT(comm.transport_name(), testing::HasSubstr(transport));
+      EXPECT_THAT(comm.transport_name(), testing::HasSubstr(word));
       CudaStream stream;
       Member member{test_bootstrap().rank(), test_bootstrap().world_size(), comm, stream,
                     std::vector<float>(static_cast<size_t>(elements))};
@@ -73,6 +78,7 @@ std::vector<std::string> transports() {
   std::vector<std::string> words = {"peer", "shm", "socket"};
   if (test_bootstrap().world_size() == 2) {
     words.emplace_back("staged");
+    words.emplace_back(kCopies);
   }
   // NCCL serves no ranks that share a GPU.
   if (::dlopen("libnccl.so.2", RTLD_LAZY) != nullptr &&
@@ -97,6 +103,14 @@ void over_all_of_ours(const std::function<void(const std::string&)>& body) {
       body(transport);
     }
   });
+}
+
+/// Over peer access alone, by kernels and, of two ranks, by copies too.
+void over_peer_access(const std::function<void(const std::string&)>& body) {
+  body("peer");
+  if (test_bootstrap().world_size() == 2) {
+    body(kCopies);
+  }
 }
 
 void expect_sums(const Member& self, Range range, int round) {
@@ -178,7 +192,7 @@ TEST(GpuCommunicator, SumsAgainEachTimeThatAGraphIsLaunched) {
   });
 }
 
-// Of two ranks, the large ones by copies, in several pieces where nothing follows.
+// With copies the large ones in several pieces where nothing follows.
 TEST(GpuCommunicator, SumsRoundsOfLargeAndSmallRangesOverPeerAccess) {
   constexpr int64_t kMi = 1 << 20;
   const int64_t size = 28 * kMi + 7;
@@ -208,7 +222,9 @@ TEST(GpuCommunicator, SumsRoundsOfLargeAndSmallRangesOverPeerAccess) {
       expect_sums(self, {0, size}, round);
     }
   };
-  EXPECT_EQ(run_group("peer", size, body), ExitCode::kDone);
+  over_peer_access([&](const std::string& transport) {
+    EXPECT_EQ(run_group(transport, size, body), ExitCode::kDone);
+  });
 }
 
 TEST(GpuCommunicator, GivesTheBitsOfTheCpu) {
@@ -281,8 +297,10 @@ TEST(GpuCommunicator, EveryRankLeavesWhenOneCallsAnotherLargeSumOverPeerAccess) 
         self.comm.take_times();
       }
     };
-    EXPECT_EQ(run_group("peer", kLarge, body, milliseconds(2000)), ExitCode::kRanksDisagree)
-        << other;
+    over_peer_access([&](const std::string& transport) {
+      EXPECT_EQ(run_group(transport, kLarge, body, milliseconds(2000)), ExitCode::kRanksDisagree)
+          << other << " over " << transport;
+    });
   }
 }
 
@@ -299,10 +317,13 @@ TEST(GpuCommunicator, EveryRankLeavesWhenOneSumsOneMoreOverPeerAccess) {
     self.stream.synchronize();
     self.comm.take_times();
   };
-  EXPECT_EQ(run_group("peer", 2 * kLarge, body, milliseconds(2000)), ExitCode::kRanksDisagree);
+  over_peer_access([&](const std::string& transport) {
+    EXPECT_EQ(run_group(transport, 2 * kLarge, body, milliseconds(2000)), ExitCode::kRanksDisagree)
+        << transport;
+  });
 }
 
-// The second size goes by copies between two ranks.
+// The second size goes by copies where they are asked for.
 TEST(GpuCommunicator, EveryRankLeavesWhenOneDoesNotCome) {
   over_all([&](const std::string& transport) {
     for (const int64_t size : {10, 5 << 20}) {

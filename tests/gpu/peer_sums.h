@@ -121,7 +121,8 @@ class PeerAllReduceBy : public testing::TestWithParam<Way> {
 
   PeerAllReduce& communicator(uint64_t timeout_ns = 60'000'000'000) {
     if (!communicator_) {
-      communicator_.emplace(test_bootstrap(), peers(), kWindow, WaitLimit{&words(), timeout_ns});
+      communicator_.emplace(test_bootstrap(), peers(), kWindow, WaitLimit{&words(), timeout_ns},
+                            world() == 2);
       communicator_->force(GetParam().plan);
     }
     return *communicator_;

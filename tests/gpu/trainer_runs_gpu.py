@@ -68,7 +68,7 @@ def accumulation_is_ranks(folder):
     one = train(folder, "one", "--batch-size", "2", "--gradient-accumulation-steps", "2", "--precision", "tf32")
     nccl = {"nccl": ["--transport", "nccl"]} if nccl_ranks() >= 2 else {}
     for name, flags in {"shared": [], "no-graph": ["--no-cuda-graph"], "after-backward": ["--no-overlap"],
-                        "peer": ["--transport", "peer"], "staged": ["--transport", "staged"],
+                        "peer": ["--transport", "peer"], "copies": ["--copy-engines"], "staged": ["--transport", "staged"],
                         "shm": ["--transport", "shm"], "socket": ["--transport", "socket"],
                         "verified": ["--verify-reduce"], **nccl}.items():
         two = train(folder, name, "--batch-size", "2", "--precision", "tf32", "--share-gpu", *flags, ranks=2)

@@ -29,6 +29,9 @@ std::unique_ptr<GpuTransport> make_transport(Bootstrap& bootstrap, const PeerTab
   if (selected() == GpuTransportKind::kPeer) {
     return make_peer(bootstrap, peers, control, options);
   }
+  if (options.copy_engines) {
+    throw UsageError("--copy-engines: {}; leave it out", paths.peer_problem);
+  }
   if (bootstrap.rank() == 0 && !paths.peer_problem.empty()) {
     log("sums do not use peer access: {}", paths.peer_problem);
   }
@@ -48,7 +51,11 @@ struct Communicator<CudaDevice>::Impl {
   Impl(Bootstrap& bootstrap, const PeerTable& peers, ControlPlane& control,
        const CommunicatorOptions& options) {
     check_agreement(bootstrap, {{"gradient window", std::to_string(options.window_elements)},
-                                {"--transport", transport_word(options.transport)}});
+                                {"--transport", transport_word(options.transport)},
+                                {"--copy-engines", options.copy_engines ? "yes" : "no"}});
+    if (options.copy_engines) {
+      check_copies(peers, options.transport);
+    }
     if (bootstrap.world_size() > 1) {
       transport = make_transport(bootstrap, peers, control, options);
       window = transport->window();

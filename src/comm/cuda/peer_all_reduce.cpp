@@ -13,13 +13,13 @@ namespace {
 
 /// Where the parts of each rank's PeerMemory begin, in bytes.
 struct Layout {
-  Layout(int ranks, int64_t window_elements)
+  Layout(int ranks, int64_t window_elements, bool copies)
       : counts(aligned(sizeof(PeerWords))),
         slots(counts + aligned(sizeof(PeerCounts))),
         window(slots + slot_bytes(ranks)),
         copy_words(window + window_bytes(window_elements)),
-        staging(copy_words + (ranks == 2 ? aligned(sizeof(CopyWords)) : 0)),
-        end(staging + (ranks == 2 ? window_bytes(window_elements) : 0)) {}
+        staging(copy_words + (copies ? aligned(sizeof(CopyWords)) : 0)),
+        end(staging + (copies ? window_bytes(window_elements) : 0)) {}
 
   static int64_t aligned(int64_t bytes) { return (bytes + 255) / 256 * 256; }
   /// Whole packs: the last one is read whole.
@@ -35,7 +35,7 @@ struct Layout {
   int64_t counts;
   int64_t slots;
   int64_t window;
-  int64_t copy_words;  ///< of two ranks, as staging
+  int64_t copy_words;  ///< with copies, as staging
   int64_t staging;
   int64_t end;
 };
@@ -43,12 +43,13 @@ struct Layout {
 }  // namespace
 
 PeerAllReduce::PeerAllReduce(Bootstrap& bootstrap, const PeerTable& peers, int64_t window_elements,
-                             WaitLimit limit)
+                             WaitLimit limit, bool copies)
     : window_elements_(window_elements),
-      memory_(bootstrap, peers, Layout(bootstrap.world_size(), window_elements).end) {
+      memory_(bootstrap, peers, Layout(bootstrap.world_size(), window_elements, copies).end) {
   const int ranks = bootstrap.world_size();
-  const Layout layout(ranks, window_elements);
+  const Layout layout(ranks, window_elements, copies);
   LOCKSTEP_CHECK(ranks >= 2 && ranks <= kMostPeerRanks, "{} ranks", ranks);
+  LOCKSTEP_CHECK(ranks == 2 || !copies, "{} ranks do not sum by copies", ranks);
   everyone_.ranks = ranks;
   everyone_.rank = bootstrap.rank();
   everyone_.limit = limit;
@@ -70,7 +71,7 @@ PeerAllReduce::PeerAllReduce(Bootstrap& bootstrap, const PeerTable& peers, int64
              "emptying the slots of peer access");
   stream.synchronize();
   bootstrap.barrier();  // nobody writes what is still to be set
-  if (ranks == 2) {
+  if (copies) {
     const auto area_of = [&](int rank) {
       std::byte* memory = memory_.of(rank);
       return CopyArea{reinterpret_cast<CopyWords*>(memory + layout.copy_words),
@@ -85,8 +86,11 @@ PeerPlan PeerAllReduce::plan_for(Range range, SumLoad load,
                                  std::optional<PeerAlgorithm> algorithm) const {
   LOCKSTEP_CHECK(range.begin >= 0 && range.end <= window_elements_, "[{}, {}) of {} elements",
                  range.begin, range.end, window_elements_);
-  return plan_peer_all_reduce(everyone_.ranks, range.size() * static_cast<int64_t>(sizeof(float)),
-                              load, algorithm);
+  const int64_t bytes = range.size() * static_cast<int64_t>(sizeof(float));
+  if (copies_ && !algorithm) {
+    algorithm = copies_beside(bytes, load);
+  }
+  return plan_peer_all_reduce(everyone_.ranks, bytes, load, algorithm);
 }
 
 bool PeerAllReduce::push(CudaStream& stream, Range range, int bucket, SumLoad load) {
@@ -136,7 +140,7 @@ void PeerAllReduce::all_reduce(CudaStream& stream, Range range, int bucket, SumL
       launch_ring(stream.handle(), sum, plan.blocks);
       return;
     case PeerAlgorithm::kCopies:
-      LOCKSTEP_CHECK(copies_, "{} ranks do not sum by copies", sum.ranks);
+      LOCKSTEP_CHECK(copies_, "sums by copies were not asked for");
       // It ends before the round that is under way does.
       launch_pull(stream.handle(), sum, plan_for(range, load, PeerAlgorithm::kPull).blocks);
       return;

@@ -26,10 +26,11 @@ namespace lockstep {
 class PeerAllReduce {
  public:
   /// On the GPU that is current. Collective; at least two and at most kMostPeerRanks ranks, all of
-  /// this host. `limit` ends the waits of the kernels; its words outlive this. Throws as
-  /// PeerMemory.
+  /// this host. `limit` ends the waits of the kernels; its words outlive this. `copies`, of two
+  /// ranks: large sums beside other work are by copy engines, for which memory as large as the
+  /// window is taken. Throws as PeerMemory.
   PeerAllReduce(Bootstrap& bootstrap, const PeerTable& peers, int64_t window_elements,
-                WaitLimit limit);
+                WaitLimit limit, bool copies);
 
   /// The end of its use, when this rank has no sum under way: as PeerMemory::leave().
   void leave(Bootstrap& bootstrap, const std::function<bool()>& over) noexcept {
@@ -63,7 +64,7 @@ class PeerAllReduce {
   int64_t window_elements_;
   PeerMemory memory_;
   PeerSum everyone_{};                ///< all but the range and the bucket
-  std::optional<PeerCopies> copies_;  ///< of two ranks
+  std::optional<PeerCopies> copies_;  ///< where they were asked for
   std::optional<PeerPlan> forced_;
 };
 

@@ -18,11 +18,8 @@ int blocks_for(int64_t bytes, int64_t bytes_per_block, int most) {
 /// Two ranks send each other as much in one trip as in two, so that one trip is best for all sizes
 /// that the GPU is free for. It adds everything twice, and waits in many warps: beside other work,
 /// and for more ranks, which would send everything to everyone, only small sizes are worth it.
-/// Beside other work copies take no multiprocessor from it.
+/// Copies are not slower beside other work, but take as much memory as the window.
 PeerAlgorithm fastest(int ranks, int64_t bytes, SumLoad load) {
-  if (ranks == 2 && load == SumLoad::kBeside && bytes >= kLeastCopiedBytes) {
-    return PeerAlgorithm::kCopies;
-  }
   if (bytes * (ranks - 1) <= kMi || (ranks == 2 && load == SumLoad::kAlone)) {
     return PeerAlgorithm::kOneShot;
   }
@@ -41,6 +38,13 @@ std::optional<PeerAlgorithm> peer_algorithm(const std::string& word) {
 
 const std::string& peer_algorithm_word(PeerAlgorithm algorithm) {
   return kPeerAlgorithmWords[static_cast<size_t>(algorithm) + 1];
+}
+
+std::optional<PeerAlgorithm> copies_beside(int64_t bytes, SumLoad load) {
+  if (load == SumLoad::kBeside && bytes >= kLeastCopiedBytes) {
+    return PeerAlgorithm::kCopies;
+  }
+  return std::nullopt;
 }
 
 PeerPlan plan_peer_all_reduce(int ranks, int64_t bytes, SumLoad load,

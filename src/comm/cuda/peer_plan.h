@@ -38,8 +38,11 @@ inline constexpr int kMostPeerBlocks = 132;  ///< an H200's multiprocessors
 inline constexpr int kPeerThreads = 512;
 
 /// The fastest way for `bytes` on `ranks` GPUs, or the fastest by one algorithm, as measured on two
-/// H200 joined by NVLink. Pure.
+/// H200 joined by NVLink. Never copies, unless asked for. Pure.
 PeerPlan plan_peer_all_reduce(int ranks, int64_t bytes, SumLoad load = SumLoad::kAlone,
                               std::optional<PeerAlgorithm> algorithm = std::nullopt);
+
+/// The algorithm for `bytes` where sums beside other work may be copies; none: the fastest. Pure.
+std::optional<PeerAlgorithm> copies_beside(int64_t bytes, SumLoad load);
 
 }  // namespace lockstep

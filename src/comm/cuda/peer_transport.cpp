@@ -20,7 +20,7 @@ class PeerTransport final : public GpuTransport {
         control_(control),
         leave_timeout_(options.collective_timeout),
         watch_(control, peers, options.collective_timeout),
-        sums_(bootstrap, peers, options.window_elements, watch_.limit()) {}
+        sums_(bootstrap, peers, options.window_elements, watch_.limit(), options.copy_engines) {}
 
   PeerTransport(const PeerTransport&) = delete;
   PeerTransport& operator=(const PeerTransport&) = delete;

@@ -28,7 +28,7 @@ __device__ inline void wait_for_kernel_before() {
 /// before may be any work; its end is waited for where it does not allow_dependent_launch.
 template <class... Params, class... Args>
 void launch_behind(CudaStream& stream, void (*kernel)(Params...), dim3 grid, dim3 block,
-                         Args... args) {
+                   Args... args) {
   cudaLaunchAttribute overlap{};
   overlap.id = cudaLaunchAttributeProgrammaticStreamSerialization;
   overlap.val.programmaticStreamSerializationAllowed = 1;

@@ -6,9 +6,9 @@
 #include <algorithm>
 
 #include "core/device/cuda_error.h"
+#include "core/device/dependent_launch.cuh"
 #include "kernels/check_size.h"
 #include "kernels/cuda/column_partials.h"
-#include "core/device/dependent_launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/pack.cuh"
 
@@ -100,14 +100,14 @@ void sum_column_partials(CudaStream& stream, const ColumnPartials& args) {
   check_size("column partials", args.partials.size(), args.parts * args.columns);
   check_size("column partials: out", args.out.size() + args.out_behind.size(), args.columns);
   launch_behind(stream, column_partials_kernel,
-                      dim3(static_cast<unsigned>((args.columns + 31) / 32)), dim3(32, kSumWarps),
-                      Partials{.partials = args.partials.data(),
-                               .out = args.out.data(),
-                               .out_behind = args.out_behind.data(),
-                               .parts = args.parts,
-                               .columns = args.columns,
-                               .out_columns = args.out.size(),
-                               .accumulate = args.accumulate});
+                dim3(static_cast<unsigned>((args.columns + 31) / 32)), dim3(32, kSumWarps),
+                Partials{.partials = args.partials.data(),
+                         .out = args.out.data(),
+                         .out_behind = args.out_behind.data(),
+                         .parts = args.parts,
+                         .columns = args.columns,
+                         .out_columns = args.out.size(),
+                         .accumulate = args.accumulate});
 }
 
 }  // namespace cuda

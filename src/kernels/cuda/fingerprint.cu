@@ -3,8 +3,8 @@
 #include <algorithm>
 
 #include "core/device/cuda_error.h"
-#include "kernels/check_size.h"
 #include "core/device/dependent_launch.cuh"
+#include "kernels/check_size.h"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/warp_reduce.cuh"
 #include "kernels/fingerprint.h"
@@ -69,7 +69,7 @@ void fingerprint(CudaStream& stream, const Fingerprint<CudaDevice>& args) {
     check_cuda(cudaGetLastError(), "launching a fingerprint");
   }
   cuda::launch_behind(stream, cuda::last_fingerprint_kernel, dim3(1), dim3(cuda::kMostBlocks),
-                            args.pieces.data(), partials.data(), blocks);
+                      args.pieces.data(), partials.data(), blocks);
 }
 
 }  // namespace lockstep

@@ -7,9 +7,9 @@
 #include <algorithm>
 
 #include "core/device/cuda_error.h"
+#include "core/device/dependent_launch.cuh"
 #include "kernels/check_size.h"
 #include "kernels/cuda/column_partials.h"
-#include "core/device/dependent_launch.cuh"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/row_team.cuh"
 

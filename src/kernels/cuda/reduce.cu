@@ -5,8 +5,8 @@
 #include <algorithm>
 
 #include "core/device/cuda_error.h"
-#include "kernels/check_size.h"
 #include "core/device/dependent_launch.cuh"
+#include "kernels/check_size.h"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/warp_reduce.cuh"
@@ -79,8 +79,8 @@ void sum_all(CudaStream& stream, Out* out, CudaView<const float> x, double scale
       check_cuda(cudaGetLastError(), "launching a sum");
     }
   });
-  launch_behind(stream, last_sum_kernel<Out>, dim3(1), dim3(kMostBlocks), out,
-                      partials.data(), static_cast<int>(blocks), scale);
+  launch_behind(stream, last_sum_kernel<Out>, dim3(1), dim3(kMostBlocks), out, partials.data(),
+                static_cast<int>(blocks), scale);
 }
 
 template <int kWidth>

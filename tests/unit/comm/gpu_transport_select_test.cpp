@@ -71,13 +71,13 @@ TEST(GpuTransportSelect, FollowsWhatIsAskedForOrRefuses) {
                UsageError);
 }
 
-TEST(GpuTransportSelect, SumsByCopiesBetweenTwoRanksOfAHostAtMost) {
-  EXPECT_TRUE(may_sum_by_copies(ranks_of_one_host(2), kAuto));
-  EXPECT_TRUE(may_sum_by_copies(ranks_of_one_host(2), TransportChoice::kPeer));
-  EXPECT_FALSE(may_sum_by_copies(ranks_of_one_host(2), TransportChoice::kStaged));
-  EXPECT_FALSE(may_sum_by_copies(ranks_of_one_host(1), kAuto));
-  EXPECT_FALSE(may_sum_by_copies(ranks_of_one_host(3), kAuto));
-  EXPECT_FALSE(may_sum_by_copies(ranks_on({"a", "b"}), kAuto));
+TEST(GpuTransportSelect, SumsByCopiesBetweenTwoRanksOfAHostAlone) {
+  EXPECT_NO_THROW(check_copies(ranks_of_one_host(2), kAuto));
+  EXPECT_NO_THROW(check_copies(ranks_of_one_host(2), TransportChoice::kPeer));
+  EXPECT_THROW(check_copies(ranks_of_one_host(2), TransportChoice::kStaged), UsageError);
+  EXPECT_THROW(check_copies(ranks_of_one_host(1), kAuto), UsageError);
+  EXPECT_THROW(check_copies(ranks_of_one_host(3), kAuto), UsageError);
+  EXPECT_THROW(check_copies(ranks_on({"a", "b"}), kAuto), UsageError);
 }
 
 TEST(GpuTransportSelect, NamesThem) {

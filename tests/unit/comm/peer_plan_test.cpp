@@ -50,15 +50,13 @@ TEST(PeerPlan, TakesOneTripForTheSmallest) {
   }
 }
 
-TEST(PeerPlan, CopiesWhatIsLargeBetweenTwoRanksThatCompute) {
+TEST(PeerPlan, CopiesWhatIsLargeBesideOtherWorkIfAsked) {
   const int64_t large = 64 << 20;
-  EXPECT_EQ(plan_peer_all_reduce(2, large, SumLoad::kBeside).algorithm, PeerAlgorithm::kCopies);
-  EXPECT_NE(plan_peer_all_reduce(2, 1 << 20, SumLoad::kBeside).algorithm, PeerAlgorithm::kCopies);
-  EXPECT_NE(plan_peer_all_reduce(2, large, SumLoad::kAlone).algorithm, PeerAlgorithm::kCopies);
-  for (int ranks = 3; ranks <= kMostPeerRanks; ++ranks) {
-    EXPECT_NE(plan_peer_all_reduce(ranks, large, SumLoad::kBeside).algorithm,
-              PeerAlgorithm::kCopies);
-  }
+  EXPECT_EQ(copies_beside(large, SumLoad::kBeside), PeerAlgorithm::kCopies);
+  EXPECT_EQ(copies_beside(1 << 20, SumLoad::kBeside), std::nullopt);
+  EXPECT_EQ(copies_beside(large, SumLoad::kAlone), std::nullopt);
+  // They take memory that nobody has asked for.
+  EXPECT_NE(plan_peer_all_reduce(2, large, SumLoad::kBeside).algorithm, PeerAlgorithm::kCopies);
 }
 
 TEST(PeerPlan, HasAWordForEachAlgorithm) {
