@@ -41,6 +41,10 @@ struct Member {
 /// Not a transport: peer access, with copy engines.
 constexpr const char* kCopies = "copies";
 
+TransportChoice choice_of(const std::string& transport) {
+  return transport_choice(transport == kCopies ? "peer" : transport);
+}
+
 /// Runs `body` with a communicator over all ranks; what the group ends with. Ranks share GPUs where
 /// there are too few.
 ExitCode run_group(const std::string& transport, int64_t elements,
@@ -55,10 +59,9 @@ ExitCode run_group(const std::string& transport, int64_t elements,
       options.window_elements = elements;
       options.collective_timeout = timeout;
       options.copy_engines = transport == kCopies;
-      const std::string word = options.copy_engines ? "peer" : transport;
-      options.transport = transport_choice(word);
+      options.transport = choice_of(transport);
       Communicator<CudaDevice> comm(test_bootstrap(), peers, control, options);
-      EXPECT_THAT(comm.transport_name(), testing::HasSubstr(word));
+      EXPECT_THAT(comm.transport_name(), testing::HasSubstr(transport_word(options.transport)));
       CudaStream stream;
       Member member{test_bootstrap().rank(), test_bootstrap().world_size(), comm, stream,
                     std::vector<float>(static_cast<size_t>(elements))};
@@ -249,7 +252,7 @@ TEST(GpuCommunicator, GivesTheBitsOfTheCpu) {
     });
   }
   over_all([&](const std::string& transport) {
-    if (!has_ring_bits(transport_choice(transport), test_bootstrap().world_size())) {
+    if (!has_ring_bits(choice_of(transport), test_bootstrap().world_size())) {
       return;
     }
     for (const std::vector<Range>& division : {whole, divided}) {
