@@ -1,13 +1,24 @@
 #include "comm/gpu_transport_select.h"
 
-#include "comm/cuda/peer_plan.h"
+#include <algorithm>
+
+#include "comm/cuda/peer_words.h"
 #include "core/base/error.h"
 
 namespace lockstep {
 namespace {
 
+bool of_one_host(const PeerTable& peers) {
+  return std::all_of(peers.begin(), peers.end(),
+                     [&](const PeerInfo& peer) { return peer.host_id == peers.front().host_id; });
+}
+
 bool two_of_one_host(const PeerTable& peers) {
-  return peers.size() == 2 && peers[0].host_id == peers[1].host_id;
+  return peers.size() == 2 && of_one_host(peers);
+}
+
+bool may_use_peers(TransportChoice choice) {
+  return choice == TransportChoice::kAuto || choice == TransportChoice::kPeer;
 }
 
 }  // namespace
@@ -45,10 +56,19 @@ GpuTransportKind select_gpu_transport(const PeerTable& peers, TransportChoice ch
 }
 
 void check_copies(const PeerTable& peers, TransportChoice choice) {
-  if (!two_of_one_host(peers) ||
-      (choice != TransportChoice::kAuto && choice != TransportChoice::kPeer)) {
+  if (!two_of_one_host(peers) || !may_use_peers(choice)) {
     throw UsageError("--copy-engines is for two ranks of one host, with --transport auto or peer");
   }
+}
+
+int64_t peer_sum_bytes(const PeerTable& peers, const CommunicatorOptions& options,
+                       int64_t window_bytes) {
+  const int ranks = static_cast<int>(peers.size());
+  if (ranks < 2 || ranks > kMostPeerRanks || !of_one_host(peers) ||
+      !may_use_peers(options.transport)) {
+    return 0;
+  }
+  return message_slot_bytes(ranks) + (options.copy_engines ? window_bytes : 0);
 }
 
 std::string gpu_transport_name(GpuTransportKind kind, const std::string& ring) {

@@ -36,6 +36,11 @@ GpuTransportKind select_gpu_transport(const PeerTable& peers, TransportChoice ch
 /// as far as is known before it is tried. Pure.
 void check_copies(const PeerTable& peers, TransportChoice choice);
 
+/// What a rank's sums over peer access take of its GPU's memory besides a window of `window_bytes`;
+/// 0 where they cannot go over it, as far as is known before it is tried. Pure.
+int64_t peer_sum_bytes(const PeerTable& peers, const CommunicatorOptions& options,
+                       int64_t window_bytes);
+
 /// "peer", "staged", or "host:" and the transports of the ring.
 std::string gpu_transport_name(GpuTransportKind kind, const std::string& ring = {});
 

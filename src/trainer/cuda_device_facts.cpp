@@ -5,7 +5,6 @@
 
 #include "comm/cuda/rank_gpu.h"
 #include "comm/gpu_transport_select.h"
-#include "comm/transport_select.h"
 #include "core/base/numa_node.h"
 #include "trainer/evaluation.h"
 #include "trainer/kernel_scratch.h"
@@ -42,11 +41,12 @@ std::map<std::string, std::string> arithmetic(const CudaStream& stream) {
   return {{"GPU", stream.facts().name}};
 }
 
-MemorySupply memory_supply(const CudaStream& stream, const Group& /*group*/,
+MemorySupply memory_supply(const CudaStream& stream, const Group& group,
                            const TrainConfig& config) {
   return {.device = "on the " + stream.facts().name,
           .free = CudaDevice::free_bytes(),
-          .stages_gradients = config.copy_engines,
+          .sums = [peers = group.peers, options = config.communicator(0)](
+                      int64_t gradients) { return peer_sum_bytes(peers, options, gradients); },
           .kernels = [facts = stream.facts(), precision = stream.precision()](
                          const RunShape& shape) { return most_scratch(shape, precision, facts); }};
 }

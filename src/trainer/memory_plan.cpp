@@ -18,10 +18,6 @@ double mib(int64_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);
 }
 
-int64_t staged_bytes(const MemoryPlan& memory, const MemorySupply& supply) {
-  return supply.stages_gradients ? memory.gradients : 0;
-}
-
 /// The option that frees most when it is halved.
 const char* largest_option(const RunShape& shape, const MemorySupply& supply) {
   std::array<std::pair<const char*, RunShape>, 4> halved = {
@@ -103,7 +99,7 @@ MemoryPlan plan_memory(const RunShape& shape) {
 
 int64_t needed_memory(const RunShape& shape, const MemorySupply& supply) {
   const MemoryPlan memory = plan_memory(shape);
-  return memory.total() + staged_bytes(memory, supply) + supply.kernels(shape);
+  return memory.total() + supply.sums(memory.gradients) + supply.kernels(shape);
 }
 
 int64_t largest_batch_size(const RunShape& shape, const MemorySupply& supply) {
@@ -145,8 +141,8 @@ std::string memory_report(const RunShape& shape, const MemorySupply& supply) {
       {"kept of the head", memory.head}, {"backward scratch", memory.scratch},
       {"batches", memory.batches},
   };
-  if (const int64_t staged = staged_bytes(memory, supply); staged > 0) {
-    rows.emplace_back("other's gradients", staged);
+  if (const int64_t sums = supply.sums(memory.gradients); sums > 0) {
+    rows.emplace_back("sums over ranks", sums);
   }
   if (const int64_t kernels = supply.kernels(shape); kernels > 0) {
     rows.emplace_back("kernels' scratch", kernels);

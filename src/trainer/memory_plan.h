@@ -40,8 +40,8 @@ struct MemorySupply {
   std::string device;
   int64_t free = -1;
   int64_t ranks = 1;
-  /// Whether sums take as much as the gradients besides, for what the other rank sends.
-  bool stages_gradients = false;
+  /// Bytes that sums over the ranks take besides gradients of so many bytes.
+  std::function<int64_t(int64_t)> sums = [](int64_t) { return int64_t{0}; };
   /// Bytes that the device's kernels take besides what plan_memory counts.
   std::function<int64_t(const RunShape&)> kernels = [](const RunShape&) { return int64_t{0}; };
 };

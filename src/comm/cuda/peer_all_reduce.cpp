@@ -16,7 +16,7 @@ struct Layout {
   Layout(int ranks, int64_t window_elements, bool copies)
       : counts(aligned(sizeof(PeerWords))),
         slots(counts + aligned(sizeof(PeerCounts))),
-        window(slots + slot_bytes(ranks)),
+        window(slots + message_slot_bytes(ranks)),
         copy_words(window + window_bytes(window_elements)),
         staging(copy_words + (copies ? aligned(sizeof(CopyWords)) : 0)),
         end(staging + (copies ? window_bytes(window_elements) : 0)) {}
@@ -25,11 +25,6 @@ struct Layout {
   /// Whole packs: the last one is read whole.
   static int64_t window_bytes(int64_t elements) {
     return aligned(elements * static_cast<int64_t>(sizeof(float)));
-  }
-  static int64_t slot_bytes(int ranks) {
-    constexpr int64_t kMessageBytes = int64_t{32} * kMessagePacks * 16;
-    return int64_t{kMostPeerBlocks} * kPeerWarps * (ranks - 1) * message_slots(ranks) *
-           kMessageBytes;
   }
 
   int64_t counts;
@@ -67,7 +62,7 @@ PeerAllReduce::PeerAllReduce(Bootstrap& bootstrap, const PeerTable& peers, int64
   copy_bytes_from_host(stream, everyone_.counts, &counts, sizeof(PeerCounts));
   static_assert(kNoData == 0xffffffffU, "every byte is the same");
   check_cuda(cudaMemsetAsync(everyone_.slots[everyone_.rank], 0xff,
-                             static_cast<size_t>(Layout::slot_bytes(ranks)), stream.handle()),
+                             static_cast<size_t>(message_slot_bytes(ranks)), stream.handle()),
              "emptying the slots of peer access");
   stream.synchronize();
   bootstrap.barrier();  // nobody writes what is still to be set

@@ -38,6 +38,12 @@ constexpr uint32_t message_slots(int ranks) {
   return ranks == 2 ? 16 : 4;
 }
 
+/// What the slots of all channels to a rank take, in bytes.
+constexpr int64_t message_slot_bytes(int ranks) {
+  constexpr int64_t kMessageBytes = int64_t{32} * kMessagePacks * 16;
+  return int64_t{kMostPeerBlocks} * kPeerWarps * (ranks - 1) * message_slots(ranks) * kMessageBytes;
+}
+
 /// What a word of a slot holds that waits for data: a NaN that no arithmetic produces, and for
 /// which senders write another one.
 inline constexpr uint32_t kNoData = 0xffffffffU;

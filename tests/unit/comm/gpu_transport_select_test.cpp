@@ -80,6 +80,21 @@ TEST(GpuTransportSelect, SumsByCopiesBetweenTwoRanksOfAHostAlone) {
   EXPECT_THROW(check_copies(ranks_on({"a", "b"}), kAuto), UsageError);
 }
 
+TEST(GpuTransportSelect, TellsWhatSumsOverPeerAccessTake) {
+  constexpr int64_t kWindow = 1 << 20;
+  CommunicatorOptions options;
+  const int64_t slots = peer_sum_bytes(ranks_of_one_host(2), options, kWindow);
+  EXPECT_GT(slots, 0);
+  EXPECT_GT(peer_sum_bytes(ranks_of_one_host(8), options, kWindow), 0);
+  EXPECT_EQ(peer_sum_bytes(ranks_of_one_host(1), options, kWindow), 0);
+  EXPECT_EQ(peer_sum_bytes(ranks_of_one_host(9), options, kWindow), 0);
+  EXPECT_EQ(peer_sum_bytes(ranks_on({"a", "b"}), options, kWindow), 0);
+  options.copy_engines = true;
+  EXPECT_EQ(peer_sum_bytes(ranks_of_one_host(2), options, kWindow), slots + kWindow);
+  options.transport = TransportChoice::kStaged;
+  EXPECT_EQ(peer_sum_bytes(ranks_of_one_host(2), options, kWindow), 0);
+}
+
 TEST(GpuTransportSelect, NamesThem) {
   EXPECT_EQ(gpu_transport_name(GpuTransportKind::kPeer), "peer");
   EXPECT_EQ(gpu_transport_name(GpuTransportKind::kStaged), "staged");

@@ -104,14 +104,14 @@ TEST(MemoryPlan, ReportsEveryClass) {
   }
 }
 
-TEST(MemoryPlan, CountsWhatTheOtherRankSends) {
+TEST(MemoryPlan, CountsWhatSumsTake) {
   const RunShape shape = small();
   MemorySupply supply = {.device = "here", .free = int64_t{1} << 30};
   const int64_t needed = needed_memory(shape, supply);
-  EXPECT_THAT(memory_report(shape, supply), Not(HasSubstr("other's gradients")));
-  supply.stages_gradients = true;
-  EXPECT_EQ(needed_memory(shape, supply), needed + plan_memory(shape).gradients);
-  EXPECT_THAT(memory_report(shape, supply), HasSubstr("other's gradients"));
+  EXPECT_THAT(memory_report(shape, supply), Not(HasSubstr("sums over ranks")));
+  supply.sums = [](int64_t gradients) { return 1000 + gradients; };
+  EXPECT_EQ(needed_memory(shape, supply), needed + 1000 + plan_memory(shape).gradients);
+  EXPECT_THAT(memory_report(shape, supply), HasSubstr("sums over ranks"));
 }
 
 TEST(HostMemory, IsKnownAndPlausible) {
