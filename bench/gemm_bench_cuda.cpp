@@ -33,6 +33,7 @@ struct Subject {
   std::string name;
   const Rung* rung = nullptr;
   std::optional<Precision> model = {};
+  bool portable = false;  // of the model's: planned as on a GPU without wgmma
   Cublas::Math math = Cublas::Math::kFp32;
 
   // What a product of ours is compared with: cuBLAS in the same precision.
@@ -194,8 +195,19 @@ std::vector<Subject> subjects(int64_t rung, bool with_cublas, const CudaFacts& f
   if (rung == 0) {
     chosen.push_back({.name = "model fp32", .model = Precision::kFp32});
     chosen.push_back({.name = "model TF32", .model = Precision::kTf32});
+    if (facts.compute_capability == 90) {
+      chosen.push_back({.name = "portable fp32", .model = Precision::kFp32, .portable = true});
+      chosen.push_back({.name = "portable TF32", .model = Precision::kTf32, .portable = true});
+    }
   }
   return chosen;
+}
+
+GemmPlan plan_of(const Subject& subject, const Gemm<CudaDevice>& problem, CudaFacts facts) {
+  if (subject.portable) {
+    facts.compute_capability = 80;
+  }
+  return plan_gemm(query_of(problem), *subject.model, facts);
 }
 
 std::vector<Row> measure(CudaStream& stream, const SmClock& clock, const Cublas* cublas,
@@ -211,7 +223,7 @@ std::vector<Row> measure(CudaStream& stream, const SmClock& clock, const Cublas*
       bodies.emplace_back(
           [&stream, &problem, rung = subject.rung] { rung->launch(stream, problem); });
     } else if (subject.model) {
-      plan = plan_gemm(query_of(problem), *subject.model, stream.facts());
+      plan = plan_of(subject, problem, stream.facts());
       bodies.emplace_back([&stream, &problem, plan] { gemm_by_plan(stream, problem, plan); });
     } else {
       bodies.emplace_back([cublas, &shape, &problem, math = subject.math] {
