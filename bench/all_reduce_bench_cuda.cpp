@@ -18,6 +18,7 @@
 #include "comm/cuda/peer_memory.h"
 #include "comm/cuda/peer_probe.h"
 #include "comm/cuda/rank_gpu.h"
+#include "comm/gpu_transport_select.h"
 #include "core/base/clock.h"
 #include "core/base/error.h"
 
@@ -27,8 +28,7 @@ namespace {
 /// Whether sums go over peer access: by force, or where the trainer would take it too. Collective.
 bool sums_over_peers(Bootstrap& bootstrap, const PeerTable& peers,
                      const AllReduceOptions& options) {
-  if (bootstrap.world_size() == 1 || (options.transport != TransportChoice::kAuto &&
-                                      options.transport != TransportChoice::kPeer)) {
+  if (bootstrap.world_size() == 1 || !may_use_peers(options.transport)) {
     return false;
   }
   return options.algorithm != "auto" ||

@@ -17,10 +17,6 @@ bool two_of_one_host(const PeerTable& peers) {
   return peers.size() == 2 && of_one_host(peers);
 }
 
-bool may_use_peers(TransportChoice choice) {
-  return choice == TransportChoice::kAuto || choice == TransportChoice::kPeer;
-}
-
 }  // namespace
 
 std::string peer_problem(const PeerTable& peers, const std::function<PeerVerdict()>& probe) {
@@ -55,9 +51,16 @@ GpuTransportKind select_gpu_transport(const PeerTable& peers, TransportChoice ch
   return GpuTransportKind::kHostRing;
 }
 
-void check_copies(const PeerTable& peers, TransportChoice choice) {
+bool may_use_peers(TransportChoice choice) {
+  return choice == TransportChoice::kAuto || choice == TransportChoice::kPeer;
+}
+
+void check_copies(const PeerTable& peers, TransportChoice choice, const GpuPaths& paths) {
   if (!two_of_one_host(peers) || !may_use_peers(choice)) {
     throw UsageError("--copy-engines is for two ranks of one host, with --transport auto or peer");
+  }
+  if (!paths.peer_problem.empty()) {
+    throw UsageError("--copy-engines: {}; leave it out", paths.peer_problem);
   }
 }
 

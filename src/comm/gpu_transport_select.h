@@ -32,9 +32,12 @@ std::string peer_problem(const PeerTable& peers, const std::function<PeerVerdict
 GpuTransportKind select_gpu_transport(const PeerTable& peers, TransportChoice choice,
                                       const GpuPaths& paths);
 
+/// Whether ranks that sum over `choice` use peer access where they can.
+bool may_use_peers(TransportChoice choice);
+
 /// Throws UsageError where ranks that sum over `choice` cannot send each other gradients by copies,
-/// as far as is known before it is tried. Pure.
-void check_copies(const PeerTable& peers, TransportChoice choice);
+/// as far as is known. Pure.
+void check_copies(const PeerTable& peers, TransportChoice choice, const GpuPaths& paths = {});
 
 /// What a rank's sums over peer access take of its GPU's memory besides a window of `window_bytes`;
 /// 0 where they cannot go over it, as far as is known before it is tried. Pure.

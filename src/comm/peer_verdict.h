@@ -21,7 +21,8 @@ enum class ProbeStage : uint8_t {
   kLoads,        ///< a kernel loads what the owner wrote
   kCopies,       ///< copy engines write and read it
   kLive,         ///< kernels that run at the same time see each other's data behind a flag
-  kLiveCopies,   ///< a kernel that runs sees of two copies the second behind the first
+  kLiveCopies,   ///< a kernel that runs sees of two copies the second behind the first; a link that
+                 ///< fails here is trusted with nothing
   kSpeed,        ///< it is faster than through the host
 };
 

@@ -151,8 +151,8 @@ void for_each_machine_option(Sink& sink, Config& c) {
       .at_most(kMostMib);
   sink.add("--overlap", &c.overlap, "Sum gradients while backward goes on, where it pays");
   sink.add("--copy-engines", &c.copy_engines,
-           "Two GPUs: copy engines move what is summed beside backward, and take as much memory as "
-           "the gradients; worth a try where GPUs are not joined by NVLink");
+           "Two GPUs: copy engines move buckets of 16 MiB and more beside backward, and take as "
+           "much memory as the gradients; no faster over NVLink");
   sink.add("--peer-timeout", &c.peer_timeout,
            "Seconds of silence after which a rank is lost; 0: 3.5 on GPUs, 10 on CPUs")
       .at_least(0)
@@ -325,6 +325,9 @@ void TrainConfig::validate() const {
   if (stop_at > max_iters) {
     throw UsageError("--stop-at {} is behind the end of the run, --max-iters {}", stop_at,
                      max_iters);
+  }
+  if (copy_engines && !overlap) {
+    throw UsageError("--copy-engines is for sums beside backward, which --no-overlap leaves out");
   }
   if (peer_timeout != 0 && peer_timeout < 1) {
     throw UsageError("--peer-timeout {}: heartbeats come every half a second; give 1 or more",

@@ -4,6 +4,8 @@
 #include <optional>
 
 #include "comm/agreement.h"
+#include "comm/gpu_transport_select.h"
+#include "comm/transport_select.h"
 #include "core/device/cuda_device.h"
 #include "trainer/run_plan.h"
 #include "trainer/trainer.h"
@@ -46,6 +48,9 @@ bool runs_on_cuda(const Group& group, const TrainConfig& config) {
   const bool cuda = chooses_cuda(group, config);
   if (cuda) {
     require_cuda_device();
+    if (config.copy_engines) {
+      check_copies(group.peers, transport_choice(config.transport));
+    }
   } else if (config.precision != "fp32") {
     throw UsageError(
         "--precision {} is for the tensor cores of a GPU and this run is on the CPU: take "

@@ -123,9 +123,10 @@ def device_not_in_this_build(folder):
     refused(folder, ["--device", "cuda"], ["--device cpu"], ranks=2, code=UNSUPPORTED)
 
 
-def precision_of_other_device(folder):
+def options_of_other_device(folder):
     refused(folder, ["--precision", "tf32"], ["--precision tf32", "--precision fp32"], ranks=2)
     refused(folder, ["--copy-engines"], ["--copy-engines is for GPUs"], ranks=2)
+    refused(folder, ["--copy-engines", "--no-overlap"], ["--no-overlap"])
 
 
 def prompt_outside_vocabulary(folder):
@@ -145,5 +146,5 @@ def threads_of_one_rank(folder):
 
 main({f.__name__: f for f in (flags, decimal_comma_locale, ranks_and_batches, config_files, data, data_of_one_rank,
                               token_outside_vocabulary, out_dir_is_a_file, device_not_in_this_build,
-                              precision_of_other_device, prompt_outside_vocabulary, ranks_disagree,
+                              options_of_other_device, prompt_outside_vocabulary, ranks_disagree,
                               threads_of_one_rank)})

@@ -122,7 +122,7 @@ class PeerAllReduceBy : public testing::TestWithParam<Way> {
   PeerAllReduce& communicator(uint64_t timeout_ns = 60'000'000'000) {
     if (!communicator_) {
       communicator_.emplace(test_bootstrap(), peers(), kWindow, WaitLimit{&words(), timeout_ns},
-                            world() == 2);
+                            GetParam().plan.algorithm == PeerAlgorithm::kCopies);
       communicator_->force(GetParam().plan);
     }
     return *communicator_;

@@ -68,11 +68,17 @@ def accumulation_is_ranks(folder):
     one = train(folder, "one", "--batch-size", "2", "--gradient-accumulation-steps", "2", "--precision", "tf32")
     nccl = {"nccl": ["--transport", "nccl"]} if nccl_ranks() >= 2 else {}
     for name, flags in {"shared": [], "no-graph": ["--no-cuda-graph"], "after-backward": ["--no-overlap"],
-                        "peer": ["--transport", "peer"], "copies": ["--copy-engines"], "staged": ["--transport", "staged"],
+                        "peer": ["--transport", "peer"], "staged": ["--transport", "staged"],
                         "shm": ["--transport", "shm"], "socket": ["--transport", "socket"],
                         "verified": ["--verify-reduce"], **nccl}.items():
         two = train(folder, name, "--batch-size", "2", "--precision", "tf32", "--share-gpu", *flags, ranks=2)
         expect_same_run(one, two)
+
+
+def copy_engines_change_no_bit(folder):
+    flags = ["--n-layer", "4", "--n-head", "8", "--n-embd", "512", "--batch-size", "2", "--bucket-mb", "20"]
+    one = train(folder, "one", "--gradient-accumulation-steps", "2", *flags)
+    expect_same_run(one, train(folder, "two", "--copy-engines", "--transport", "peer", "--share-gpu", *flags, ranks=2))
 
 
 def trying_schedules(folder):
@@ -151,6 +157,6 @@ def learns_and_samples(folder):
 
 
 main({f.__name__: f for f in (follows_the_cpu, same_bits, resume, either_device_reads_the_other,
-                              accumulation_is_ranks, trying_schedules, resume_on_two_ranks, refuses_a_shared_gpu,
-                              a_step_that_is_not_finite, a_rank_that_dies, a_signal_to_stop, plan_and_memory,
-                              learns_and_samples)})
+                              accumulation_is_ranks, copy_engines_change_no_bit, trying_schedules,
+                              resume_on_two_ranks, refuses_a_shared_gpu, a_step_that_is_not_finite, a_rank_that_dies,
+                              a_signal_to_stop, plan_and_memory, learns_and_samples)})

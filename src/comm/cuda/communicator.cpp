@@ -22,15 +22,15 @@ std::unique_ptr<GpuTransport> make_transport(Bootstrap& bootstrap, const PeerTab
     return make_nccl(bootstrap, peers, control, options);
   }
   GpuPaths paths;
-  if (choice == TransportChoice::kAuto || choice == TransportChoice::kPeer) {
+  if (may_use_peers(choice)) {
     paths.peer_problem = peer_problem(peers, [&] { return probe_peers(bootstrap, peers); });
+  }
+  if (options.copy_engines) {
+    check_copies(peers, choice, paths);
   }
   const auto selected = [&] { return select_gpu_transport(peers, choice, paths); };
   if (selected() == GpuTransportKind::kPeer) {
     return make_peer(bootstrap, peers, control, options);
-  }
-  if (options.copy_engines) {
-    throw UsageError("--copy-engines: {}; leave it out", paths.peer_problem);
   }
   if (bootstrap.rank() == 0 && !paths.peer_problem.empty()) {
     log("sums do not use peer access: {}", paths.peer_problem);

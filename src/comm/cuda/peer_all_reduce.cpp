@@ -82,8 +82,8 @@ PeerPlan PeerAllReduce::plan_for(Range range, SumLoad load,
   LOCKSTEP_CHECK(range.begin >= 0 && range.end <= window_elements_, "[{}, {}) of {} elements",
                  range.begin, range.end, window_elements_);
   const int64_t bytes = range.size() * static_cast<int64_t>(sizeof(float));
-  if (copies_ && !algorithm) {
-    algorithm = copies_beside(bytes, load);
+  if (!algorithm && copies_ && worth_copying(bytes, load)) {
+    algorithm = PeerAlgorithm::kCopies;
   }
   return plan_peer_all_reduce(everyone_.ranks, bytes, load, algorithm);
 }
@@ -126,18 +126,18 @@ void PeerAllReduce::all_reduce(CudaStream& stream, Range range, int bucket, SumL
       launch_one_shot(stream, sum, plan.blocks, plan.message_packs);
       return;
     case PeerAlgorithm::kPull:
-      launch_pull(stream.handle(), sum, plan.blocks);
+      launch_pull(stream, sum, plan.blocks);
       return;
     case PeerAlgorithm::kPush:
-      launch_push(stream.handle(), sum, plan.blocks);
+      launch_push(stream, sum, plan.blocks);
       return;
     case PeerAlgorithm::kRing:
-      launch_ring(stream.handle(), sum, plan.blocks);
+      launch_ring(stream, sum, plan.blocks);
       return;
     case PeerAlgorithm::kCopies:
       LOCKSTEP_CHECK(copies_, "sums by copies were not asked for");
       // It ends before the round that is under way does.
-      launch_pull(stream.handle(), sum, plan_for(range, load, PeerAlgorithm::kPull).blocks);
+      launch_pull(stream, sum, plan_for(range, load, PeerAlgorithm::kPull).blocks);
       return;
   }
 }

@@ -69,7 +69,7 @@ class WarpChannels {
     Pack* slot = slot_of(sum_.rank, peer, __shfl_sync(kAll, received_, peer));
     const uint64_t start = nanoseconds();
     for (int turn = 1;; ++turn) {
-      bool all = true;
+      bool all = true;  // a pack that has come stays; before the first turn packs hold nothing
 #pragma unroll
       for (int i = 0; i < kPacks; ++i) {
         if (message.has(i) && (turn == 1 || !is_data(packs[i]))) {

@@ -3,14 +3,12 @@
 #include "comm/cuda/peer_words.h"
 #include "core/device/cuda_device.h"
 
-struct CUstream_st;
-
 namespace lockstep {
 
 // Each enqueues one sum, by the algorithm of its name; the same on every rank.
 void launch_one_shot(CudaStream& stream, const PeerSum& sum, int blocks, int message_packs);
-void launch_pull(CUstream_st* stream, const PeerSum& sum, int blocks);
-void launch_push(CUstream_st* stream, const PeerSum& sum, int blocks);
-void launch_ring(CUstream_st* stream, const PeerSum& sum, int blocks);
+void launch_pull(CudaStream& stream, const PeerSum& sum, int blocks);
+void launch_push(CudaStream& stream, const PeerSum& sum, int blocks);
+void launch_ring(CudaStream& stream, const PeerSum& sum, int blocks);
 
 }  // namespace lockstep

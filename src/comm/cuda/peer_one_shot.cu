@@ -11,8 +11,8 @@ namespace {
 
 template <int kRanks, int kPacks>
 __global__ void __launch_bounds__(kPeerThreads, 1) one_shot_kernel(PeerSum sum) {
-  cuda::allow_dependent_launch();
-  cuda::wait_for_kernel_before();
+  wait_for_kernel_before();
+  allow_dependent_launch();  // now, so that one sum at most is there before its time
   const int ranks = kRanks == 0 ? sum.ranks : kRanks;
   float* window = sum.windows[sum.rank];
   const Range messages = Message<kPacks>::all_of(sum.range);
@@ -53,7 +53,7 @@ template <int kPacks>
 void launch(CudaStream& stream, const PeerSum& sum, int blocks) {
   const auto kernel = sum.ranks == 2 ? one_shot_kernel<2, kPacks> : one_shot_kernel<0, kPacks>;
   // Sums often follow each other: half a microsecond less between them.
-  cuda::launch_behind(stream, kernel, static_cast<unsigned>(blocks), kPeerThreads, sum);
+  launch_behind(stream, kernel, static_cast<unsigned>(blocks), kPeerThreads, sum);
 }
 
 }  // namespace

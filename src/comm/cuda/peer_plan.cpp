@@ -18,7 +18,7 @@ int blocks_for(int64_t bytes, int64_t bytes_per_block, int most) {
 /// Two ranks send each other as much in one trip as in two, so that one trip is best for all sizes
 /// that the GPU is free for. It adds everything twice, and waits in many warps: beside other work,
 /// and for more ranks, which would send everything to everyone, only small sizes are worth it.
-/// Copies are not slower beside other work, but take as much memory as the window.
+/// Copies save a training step no time, and take as much memory as the window.
 PeerAlgorithm fastest(int ranks, int64_t bytes, SumLoad load) {
   if (bytes * (ranks - 1) <= kMi || (ranks == 2 && load == SumLoad::kAlone)) {
     return PeerAlgorithm::kOneShot;
@@ -40,11 +40,8 @@ const std::string& peer_algorithm_word(PeerAlgorithm algorithm) {
   return kPeerAlgorithmWords[static_cast<size_t>(algorithm) + 1];
 }
 
-std::optional<PeerAlgorithm> copies_beside(int64_t bytes, SumLoad load) {
-  if (load == SumLoad::kBeside && bytes >= kLeastCopiedBytes) {
-    return PeerAlgorithm::kCopies;
-  }
-  return std::nullopt;
+bool worth_copying(int64_t bytes, SumLoad load) {
+  return load == SumLoad::kBeside && bytes >= kLeastCopiedBytes;
 }
 
 PeerPlan plan_peer_all_reduce(int ranks, int64_t bytes, SumLoad load,

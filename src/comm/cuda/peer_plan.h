@@ -42,7 +42,7 @@ inline constexpr int kPeerThreads = 512;
 PeerPlan plan_peer_all_reduce(int ranks, int64_t bytes, SumLoad load = SumLoad::kAlone,
                               std::optional<PeerAlgorithm> algorithm = std::nullopt);
 
-/// The algorithm for `bytes` where sums beside other work may be copies; none: the fastest. Pure.
-std::optional<PeerAlgorithm> copies_beside(int64_t bytes, SumLoad load);
+/// Whether a sum is to be by copies where copies were asked for. Pure.
+bool worth_copying(int64_t bytes, SumLoad load);
 
 }  // namespace lockstep

@@ -66,12 +66,12 @@ __global__ void __launch_bounds__(kPeerThreads, 1) pull_kernel(PeerSum sum, Rang
 
 }  // namespace
 
-void launch_pull(CUstream_st* stream, const PeerSum& sum, int blocks) {
+void launch_pull(CudaStream& stream, const PeerSum& sum, int blocks) {
   const Range packs = packs_of(sum.range);
   const Range share = {packs.begin + packs.size() * sum.rank / sum.ranks,
                        packs.begin + packs.size() * (sum.rank + 1) / sum.ranks};
   const auto kernel = sum.ranks == 2 ? pull_kernel<2> : pull_kernel<0>;
-  kernel<<<static_cast<unsigned>(blocks), kPeerThreads, 0, stream>>>(sum, share);
+  kernel<<<static_cast<unsigned>(blocks), kPeerThreads, 0, stream.handle()>>>(sum, share);
   check_cuda(cudaGetLastError(), "enqueueing an all-reduce over peer access");
 }
 

@@ -76,9 +76,9 @@ __global__ void __launch_bounds__(kPeerThreads, 1) push_kernel(PeerSum sum) {
 
 }  // namespace
 
-void launch_push(CUstream_st* stream, const PeerSum& sum, int blocks) {
+void launch_push(CudaStream& stream, const PeerSum& sum, int blocks) {
   const auto kernel = sum.ranks == 2 ? push_kernel<2> : push_kernel<0>;
-  kernel<<<static_cast<unsigned>(blocks), kPeerThreads, 0, stream>>>(sum);
+  kernel<<<static_cast<unsigned>(blocks), kPeerThreads, 0, stream.handle()>>>(sum);
   check_cuda(cudaGetLastError(), "enqueueing an all-reduce over peer access");
 }
 

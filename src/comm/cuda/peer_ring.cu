@@ -59,8 +59,8 @@ __global__ void __launch_bounds__(kPeerThreads, 1) ring_kernel(PeerSum sum) {
 
 }  // namespace
 
-void launch_ring(CUstream_st* stream, const PeerSum& sum, int blocks) {
-  ring_kernel<<<static_cast<unsigned>(blocks), kPeerThreads, 0, stream>>>(sum);
+void launch_ring(CudaStream& stream, const PeerSum& sum, int blocks) {
+  ring_kernel<<<static_cast<unsigned>(blocks), kPeerThreads, 0, stream.handle()>>>(sum);
   check_cuda(cudaGetLastError(), "enqueueing an all-reduce over peer access");
 }
 

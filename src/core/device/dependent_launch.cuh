@@ -8,7 +8,7 @@
 #include "core/device/cuda_device.h"
 #include "core/device/cuda_error.h"
 
-namespace lockstep::cuda {
+namespace lockstep {
 
 /// The blocks of the kernel behind this one may start once all of this one's have got here.
 __device__ inline void allow_dependent_launch() {
@@ -24,8 +24,8 @@ __device__ inline void wait_for_kernel_before() {
 #endif
 }
 
-/// Launches a kernel that calls wait_for_kernel_before, behind what was launched last. What comes
-/// before may be any work; its end is waited for where it does not allow_dependent_launch.
+/// Launches a kernel that calls wait_for_kernel_before, behind what was launched last. That may be
+/// any work; where it does not allow_dependent_launch, the blocks start when it has ended.
 template <class... Params, class... Args>
 void launch_behind(CudaStream& stream, void (*kernel)(Params...), dim3 grid, dim3 block,
                    Args... args) {
@@ -43,4 +43,4 @@ void launch_behind(CudaStream& stream, void (*kernel)(Params...), dim3 grid, dim
              "launching a kernel behind another");
 }
 
-}  // namespace lockstep::cuda
+}  // namespace lockstep

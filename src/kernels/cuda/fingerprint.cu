@@ -68,8 +68,8 @@ void fingerprint(CudaStream& stream, const Fingerprint<CudaDevice>& args) {
                                         stream.handle()>>>(partials.data(), args.x.data(), size);
     check_cuda(cudaGetLastError(), "launching a fingerprint");
   }
-  cuda::launch_behind(stream, cuda::last_fingerprint_kernel, dim3(1), dim3(cuda::kMostBlocks),
-                      args.pieces.data(), partials.data(), blocks);
+  launch_behind(stream, cuda::last_fingerprint_kernel, dim3(1), dim3(cuda::kMostBlocks),
+                args.pieces.data(), partials.data(), blocks);
 }
 
 }  // namespace lockstep

@@ -78,6 +78,9 @@ TEST(GpuTransportSelect, SumsByCopiesBetweenTwoRanksOfAHostAlone) {
   EXPECT_THROW(check_copies(ranks_of_one_host(1), kAuto), UsageError);
   EXPECT_THROW(check_copies(ranks_of_one_host(3), kAuto), UsageError);
   EXPECT_THROW(check_copies(ranks_on({"a", "b"}), kAuto), UsageError);
+  const PeerTable two = ranks_of_one_host(2);
+  EXPECT_NO_THROW(check_copies(two, kAuto, after_probe(two, true)));
+  EXPECT_THROW(check_copies(two, kAuto, after_probe(two, false)), UsageError);
 }
 
 TEST(GpuTransportSelect, TellsWhatSumsOverPeerAccessTake) {

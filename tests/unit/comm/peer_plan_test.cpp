@@ -52,9 +52,9 @@ TEST(PeerPlan, TakesOneTripForTheSmallest) {
 
 TEST(PeerPlan, CopiesWhatIsLargeBesideOtherWorkIfAsked) {
   const int64_t large = 64 << 20;
-  EXPECT_EQ(copies_beside(large, SumLoad::kBeside), PeerAlgorithm::kCopies);
-  EXPECT_EQ(copies_beside(1 << 20, SumLoad::kBeside), std::nullopt);
-  EXPECT_EQ(copies_beside(large, SumLoad::kAlone), std::nullopt);
+  EXPECT_TRUE(worth_copying(large, SumLoad::kBeside));
+  EXPECT_FALSE(worth_copying(1 << 20, SumLoad::kBeside));
+  EXPECT_FALSE(worth_copying(large, SumLoad::kAlone));
   // They take memory that nobody has asked for.
   EXPECT_NE(plan_peer_all_reduce(2, large, SumLoad::kBeside).algorithm, PeerAlgorithm::kCopies);
 }
