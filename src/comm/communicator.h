@@ -27,8 +27,9 @@ struct CommunicatorOptions {
   /// Rings of the CPU beside each other, at most kMostRingLanes: all but the first have a thread of
   /// their own. The same on all ranks.
   int ring_lanes = 1;
-  /// Of two GPUs over peer access, others throw UsageError: copy engines move large sums beside
-  /// other work, and take as much memory as the window. The same on all ranks; CPUs ignore it.
+  /// Of two GPUs over peer access, other groups of GPUs throw UsageError: copy engines move large
+  /// sums beside other work, and take as much memory as the window. The same on all ranks; one rank
+  /// alone and CPUs ignore it.
   bool copy_engines = false;
 };
 

@@ -1,20 +1,13 @@
 #include "comm/gpu_transport_select.h"
 
-#include <algorithm>
-
 #include "comm/cuda/peer_words.h"
 #include "core/base/error.h"
 
 namespace lockstep {
 namespace {
 
-bool of_one_host(const PeerTable& peers) {
-  return std::all_of(peers.begin(), peers.end(),
-                     [&](const PeerInfo& peer) { return peer.host_id == peers.front().host_id; });
-}
-
 bool two_of_one_host(const PeerTable& peers) {
-  return peers.size() == 2 && of_one_host(peers);
+  return peers.size() == 2 && on_one_host(peers);
 }
 
 }  // namespace
@@ -67,7 +60,7 @@ void check_copies(const PeerTable& peers, TransportChoice choice, const GpuPaths
 int64_t peer_sum_bytes(const PeerTable& peers, const CommunicatorOptions& options,
                        int64_t window_bytes) {
   const int ranks = static_cast<int>(peers.size());
-  if (ranks < 2 || ranks > kMostPeerRanks || !of_one_host(peers) ||
+  if (ranks < 2 || ranks > kMostPeerRanks || !on_one_host(peers) ||
       !may_use_peers(options.transport)) {
     return 0;
   }

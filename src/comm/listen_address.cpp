@@ -6,7 +6,6 @@
 #include <net/if.h>
 #include <netinet/in.h>
 
-#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -52,11 +51,6 @@ std::vector<InterfaceAddress> host_addresses() {
     }
   }
   return found;
-}
-
-bool on_one_host(const PeerTable& peers) {
-  return std::all_of(peers.begin(), peers.end(),
-                     [&](const PeerInfo& peer) { return peer.host_id == peers[0].host_id; });
 }
 
 }  // namespace

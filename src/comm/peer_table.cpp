@@ -95,6 +95,11 @@ std::string rank_name(const PeerInfo& rank) {
   return fmt::format("rank {} (host {}, pid {})", rank.rank, rank.host, rank.pid);
 }
 
+bool on_one_host(const PeerTable& peers) {
+  return std::all_of(peers.begin(), peers.end(),
+                     [&](const PeerInfo& peer) { return peer.host_id == peers[0].host_id; });
+}
+
 const PeerInfo& first_of_host(const PeerTable& peers, const std::string& host_id) {
   const auto first = std::find_if(peers.begin(), peers.end(),
                                   [&](const PeerInfo& peer) { return peer.host_id == host_id; });

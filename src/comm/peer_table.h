@@ -25,6 +25,9 @@ std::string rank_name(const PeerInfo& rank);
 /// All ranks, by rank: the same on each of them.
 using PeerTable = std::vector<PeerInfo>;
 
+/// Whether all ranks can share memory.
+bool on_one_host(const PeerTable& peers);
+
 /// The lowest rank of a host; `host_id` is in the table.
 const PeerInfo& first_of_host(const PeerTable& peers, const std::string& host_id);
 

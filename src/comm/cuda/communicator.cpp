@@ -18,15 +18,15 @@ std::unique_ptr<GpuTransport> make_transport(Bootstrap& bootstrap, const PeerTab
                                              ControlPlane& control,
                                              const CommunicatorOptions& options) {
   const TransportChoice choice = options.transport;
-  if (choice == TransportChoice::kNccl) {
-    return make_nccl(bootstrap, peers, control, options);
-  }
   GpuPaths paths;
   if (may_use_peers(choice)) {
     paths.peer_problem = peer_problem(peers, [&] { return probe_peers(bootstrap, peers); });
   }
   if (options.copy_engines) {
     check_copies(peers, choice, paths);
+  }
+  if (choice == TransportChoice::kNccl) {
+    return make_nccl(bootstrap, peers, control, options);
   }
   const auto selected = [&] { return select_gpu_transport(peers, choice, paths); };
   if (selected() == GpuTransportKind::kPeer) {
@@ -53,9 +53,6 @@ struct Communicator<CudaDevice>::Impl {
     check_agreement(bootstrap, {{"gradient window", std::to_string(options.window_elements)},
                                 {"--transport", transport_word(options.transport)},
                                 {"--copy-engines", options.copy_engines ? "yes" : "no"}});
-    if (options.copy_engines) {
-      check_copies(peers, options.transport);
-    }
     if (bootstrap.world_size() > 1) {
       transport = make_transport(bootstrap, peers, control, options);
       window = transport->window();
