@@ -46,6 +46,19 @@ TEST_P(PeerAllReduceBy, SumsALargeRange) {
   }
 }
 
+TEST_P(PeerAllReduceBy, SumsAsManyMessagesAsThereAreSlotsAndMore) {
+  // Of each warp, where one block sums.
+  constexpr int64_t kElements = int64_t{kPeerWarps} * 32 * kMessagePacks * kPackElements;
+  const int64_t slots = message_slots(world());
+  for (int64_t messages = 1; messages <= 2 * slots + 2; ++messages) {
+    const Range range{3, messages * kElements - 5};
+    communicator().all_reduce(*stream_, range, 0);  // of whatever: the next one comes behind it
+    fill(range, integer_at);
+    communicator().all_reduce(*stream_, range, 1);
+    expect_ring_sums(range, integer_at);
+  }
+}
+
 TEST_P(PeerAllReduceBy, PassesOnEveryNan) {
   // All bits set: what a slot holds that waits for data.
   const Range range{5, 5 + 3000};

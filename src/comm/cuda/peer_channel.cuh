@@ -8,7 +8,9 @@
 //
 // Counts say which slot is next, and how many messages the receiver has taken: a slot is written
 // again only after it was read and emptied. The counts outlive the kernel, so that one kernel may
-// send before the other rank's has begun.
+// send before the other rank's has begun. Each kernel begins by showing what the ones before it
+// have taken; within it, only what the sender will need to hear is shown, since the fence for it
+// waits for all that this warp has on its way.
 
 #include "comm/cuda/peer_sum.cuh"
 
@@ -63,9 +65,9 @@ class WarpChannels {
     return true;
   }
 
-  /// `more`: this kernel receives more from the peer.
+  /// `left`: at least as many messages as this kernel receives from the peer after this one.
   template <int kPacks, class Message>
-  __device__ bool receive(int peer, const Message& message, Pack (&packs)[kPacks], bool more) {
+  __device__ bool receive(int peer, const Message& message, Pack (&packs)[kPacks], int64_t left) {
     Pack* slot = slot_of(sum_.rank, peer, __shfl_sync(kAll, received_, peer));
     const uint64_t start = nanoseconds();
     for (int turn = 1;; ++turn) {
@@ -92,10 +94,12 @@ class WarpChannels {
       }
     }
     received_ += lane_ == peer ? 1U : 0U;
-    // The next kernel shows what this one empties last, and needs no fence for it.
-    if (more) {
+    if (left > 0) {
       __syncwarp();
-      if (lane_ == peer && received_ % (slots_ / 2) == 0) {
+      // The sender knows of as many free slots as there are, behind what was shown last. Only if
+      // more messages come it waits to hear of others.
+      const uint32_t unshown = received_ - shown_;
+      if (lane_ == peer && unshown >= slots_ / 2 && unshown + left > slots_) {
         __threadfence_system();
         show_taken();
       }
@@ -131,6 +135,7 @@ class WarpChannels {
 
   /// Of lane `peer`, for that peer.
   __device__ void show_taken() {
+    shown_ = received_;
     ChannelCounts& theirs = sum_.words[lane_]->channels[blockIdx.x][threadIdx.x / 32];
     *static_cast<volatile uint32_t*>(&theirs.taken[sum_.rank]) = received_;
   }
@@ -168,6 +173,7 @@ class WarpChannels {
   // Of lane p, for peer p.
   uint32_t sent_ = 0;
   uint32_t received_ = 0;
+  uint32_t shown_ = 0;  ///< of what was received, to the peer
   uint32_t taken_ = 0;  ///< of what was sent
 };
 

@@ -19,6 +19,10 @@ class Message {
   /// Of the grid's warps, counted so that the first ones are in different blocks.
   static __device__ int64_t warp() { return int64_t{threadIdx.x / 32} * gridDim.x + blockIdx.x; }
   static __device__ int64_t warps() { return int64_t{blockDim.x / 32} * gridDim.x; }
+  /// How many of `messages` are this warp's, where warps take them in turn.
+  static __device__ int64_t of_warp(Range messages) {
+    return (messages.size() - warp() + warps() - 1) / warps();
+  }
 
   __device__ Message(int64_t index, Range range)
       : index_(index), range_(range), packs_(packs_of(range)) {}
@@ -26,6 +30,16 @@ class Message {
   __device__ int64_t at(int i) const { return index_ * kSize + 32 * i + threadIdx.x % 32; }
   __device__ bool has(int i) const { return at(i) >= packs_.begin && at(i) < packs_.end; }
 
+  /// Has the caches hold what load() will read. Changes no memory: may be called ahead of a wait
+  /// for who writes it.
+  __device__ void prefetch(const float* window) const {
+#pragma unroll
+    for (int i = 0; i < kPacks; ++i) {
+      if (has(i)) {
+        asm volatile("prefetch.global.L2 [%0];" ::"l"(window + at(i) * kPackElements));
+      }
+    }
+  }
   __device__ void load(const float* window, Pack (&packs)[kPacks]) const {
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
@@ -63,12 +77,12 @@ __device__ void add(Pack (&sums)[kPacks], const Pack (&packs)[kPacks]) {
 }
 
 /// Adds, in their order, what the other ranks have sent to the rank's own values; false when a wait
-/// was ended. kRanks: as ranks; 0: any. A sum of two has one order. `more`: as receive.
+/// was ended. kRanks: as ranks; 0: any. A sum of two has one order. `left`: as receive.
 template <int kRanks, int kPacks>
 __device__ bool add_received(WarpChannels& channels, const Message<kPacks>& message, int rank,
-                             int ranks, Pack (&own)[kPacks], Pack (&total)[kPacks], bool more) {
+                             int ranks, Pack (&own)[kPacks], Pack (&total)[kPacks], int64_t left) {
   if constexpr (kRanks == 2) {
-    if (!channels.receive(1 - rank, message, total, more)) {
+    if (!channels.receive(1 - rank, message, total, left)) {
       return false;
     }
     add(total, own);
@@ -77,7 +91,7 @@ __device__ bool add_received(WarpChannels& channels, const Message<kPacks>& mess
     for (int step = 0; step < ranks; ++step) {
       const int from = message.adding_rank(step, ranks);
       Pack theirs[kPacks];
-      if (from != rank && !channels.receive(from, message, theirs, more)) {
+      if (from != rank && !channels.receive(from, message, theirs, left)) {
         return false;
       }
 #pragma unroll

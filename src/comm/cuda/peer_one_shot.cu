@@ -11,18 +11,20 @@ namespace {
 
 template <int kRanks, int kPacks>
 __global__ void __launch_bounds__(kPeerThreads, 1) one_shot_kernel(PeerSum sum) {
-  wait_for_kernel_before();
-  allow_dependent_launch();  // now, so that one sum at most is there before its time
   const int ranks = kRanks == 0 ? sum.ranks : kRanks;
   float* window = sum.windows[sum.rank];
   const Range messages = Message<kPacks>::all_of(sum.range);
   int64_t index = messages.begin + Message<kPacks>::warp();
+  Message<kPacks>(index, sum.range).prefetch(window);
+  wait_for_kernel_before();
+  allow_dependent_launch();  // now, so that one sum at most is there before its time
   Pack own[kPacks];
   Message<kPacks>(index, sum.range).load(window, own);  // ahead of what has to wait for counts
   SumRecord record(sum);
   record.begin();
   WarpChannels channels(sum, record);
-  while (index < messages.end) {
+  int64_t left = Message<kPacks>::of_warp(messages);
+  while (left > 0) {
     const Message<kPacks> message(index, sum.range);
 #pragma unroll(kRanks == 0 ? 1 : kRanks)
     for (int step = 1; step < ranks; ++step) {
@@ -32,11 +34,11 @@ __global__ void __launch_bounds__(kPeerThreads, 1) one_shot_kernel(PeerSum sum) 
     }
     record.compare();
     index += Message<kPacks>::warps();
+    --left;
     Pack next[kPacks];
     Message<kPacks>(index, sum.range).load(window, next);
     Pack total[kPacks];
-    if (!add_received<kRanks>(channels, message, sum.rank, ranks, own, total,
-                              index < messages.end)) {
+    if (!add_received<kRanks>(channels, message, sum.rank, ranks, own, total, left)) {
       return;
     }
     message.store(window, total);

@@ -33,9 +33,9 @@ __device__ bool exchange(const PeerSum& sum, SumRecord& record, WarpChannels& ch
   }
   const Message<kPacks> message(group + sum.rank, sum.range);
   message.load(window, own);
-  const bool more = group + sum.rank + Message<kPacks>::warps() * ranks < end;
+  const int64_t left = end - (group + sum.rank + Message<kPacks>::warps() * ranks);
   Pack total[kPacks];
-  if (!add_received<kRanks>(channels, message, sum.rank, ranks, own, total, more)) {
+  if (!add_received<kRanks>(channels, message, sum.rank, ranks, own, total, left)) {
     return false;
   }
   // A rank has read what it has sent: its window may be overwritten there.

@@ -12,9 +12,9 @@ namespace {
 constexpr int kPacks = kMessagePacks;
 
 /// One message: its partial sum comes from the rank after its owner round to the owner, and the
-/// whole sum goes round once more. False when a wait was ended. `more`: another message follows.
+/// whole sum goes round once more. False when a wait was ended. `left`: as receive.
 __device__ bool go_round(const PeerSum& sum, WarpChannels& channels, const Message<kPacks>& message,
-                         bool more) {
+                         int64_t left) {
   float* window = sum.windows[sum.rank];
   const int before = (sum.rank + sum.ranks - 1) % sum.ranks;
   const int next = (sum.rank + 1) % sum.ranks;
@@ -24,7 +24,7 @@ __device__ bool go_round(const PeerSum& sum, WarpChannels& channels, const Messa
   message.load(window, total);
   if (step > 0) {
     Pack partial[kPacks];
-    if (!channels.receive(before, message, partial, true)) {
+    if (!channels.receive(before, message, partial, left + 1)) {
       return false;
     }
     add(total, partial);
@@ -33,7 +33,7 @@ __device__ bool go_round(const PeerSum& sum, WarpChannels& channels, const Messa
     return false;
   }
   const bool owner = step == sum.ranks - 1;
-  if (!owner && !channels.receive(before, message, total, more)) {
+  if (!owner && !channels.receive(before, message, total, left)) {
     return false;
   }
   message.store(window, total);
@@ -46,12 +46,13 @@ __global__ void __launch_bounds__(kPeerThreads, 1) ring_kernel(PeerSum sum) {
   WarpChannels channels(sum, record);
   const Range messages = Message<kPacks>::all_of(sum.range);
   // Each warp takes one message at a time; that many are on their way at once.
-  for (int64_t index = messages.begin + Message<kPacks>::warp(); index < messages.end;
-       index += Message<kPacks>::warps()) {
-    const bool more = index + Message<kPacks>::warps() < messages.end;
-    if (!go_round(sum, channels, Message<kPacks>(index, sum.range), more)) {
+  int64_t index = messages.begin + Message<kPacks>::warp();
+  for (int64_t left = Message<kPacks>::of_warp(messages); left > 0; --left) {
+    // Each of the others may come twice.
+    if (!go_round(sum, channels, Message<kPacks>(index, sum.range), 2 * (left - 1))) {
       return;
     }
+    index += Message<kPacks>::warps();
   }
   channels.save();
   record.end();
