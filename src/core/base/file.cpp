@@ -69,6 +69,13 @@ UniqueFd open_file(const std::filesystem::path& path, int flags, mode_t mode) {
   return UniqueFd(fd);
 }
 
+bool is_same_file(int a, int b) noexcept {
+  struct stat left = {};
+  struct stat right = {};
+  return ::fstat(a, &left) == 0 && ::fstat(b, &right) == 0 && left.st_dev == right.st_dev &&
+         left.st_ino == right.st_ino;
+}
+
 void write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path) {
   while (!bytes.empty()) {
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());

@@ -140,9 +140,7 @@ CheckpointStore::CheckpointStore(fs::path out_dir, int64_t keep)
     : out_dir_(std::move(out_dir)), keep_(keep) {
   LOCKSTEP_CHECK(keep >= 0, "keep {} checkpoints", keep);
   create_folders(out_dir_);
-  lock_ = open_file(out_dir_, O_RDONLY | O_DIRECTORY);
-  // A file system without locks is taken at the user's word.
-  if (::flock(lock_.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+  if (!hold_folder()) {
     throw UsageError("{} is in use by another run; give each run its own --out-dir",
                      out_dir_.string());
   }
@@ -156,6 +154,19 @@ CheckpointStore::CheckpointStore(fs::path out_dir, int64_t keep)
   sequence_ = found.empty() ? 0 : found.front().sequence;
 }
 
+bool CheckpointStore::hold_folder() {
+  UniqueFd folder = open_file(out_dir_, O_RDONLY | O_DIRECTORY);
+  if (lock_ && is_same_file(lock_.get(), folder.get())) {
+    return true;
+  }
+  // A file system without locks is taken at the user's word.
+  if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
+    return false;
+  }
+  lock_ = std::move(folder);
+  return true;
+}
+
 fs::path CheckpointStore::save(const TrainingState& state,
                                const std::vector<NamedTensor>& tensors) {
   LOCKSTEP_CHECK(state.step >= 0, "step {}", state.step);
@@ -165,6 +176,9 @@ fs::path CheckpointStore::save(const TrainingState& state,
   const int64_t needed = tensor_bytes(tensors) + kDescriptionBytes;
   std::optional<fs::path> replaced;
   try {
+    if (!hold_folder()) {
+      throw IoError("{} was made anew, and another run writes there", out_dir_.string());
+    }
     const std::optional<int64_t> available = free_bytes(out_dir_);
     if (available && *available < needed) {
       throw IoError("the disk of {} is full", out_dir_.string());

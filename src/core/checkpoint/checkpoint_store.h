@@ -23,8 +23,9 @@ class CheckpointStore {
   CheckpointStore(std::filesystem::path out_dir, int64_t keep);
 
   /// Writes a checkpoint; returns its folder. Throws IoError with the bytes needed and free when
-  /// the disk is full; whatever it throws, older checkpoints are intact and no half-written one is
-  /// left under a final name.
+  /// the disk is full, or with the reason when the folder is gone or was made anew by another run;
+  /// whatever it throws, older checkpoints are intact and no half-written one is left under a final
+  /// name.
   std::filesystem::path save(const TrainingState& state, const std::vector<NamedTensor>& tensors);
 
   /// The last saved checkpoint that is whole: from the folders themselves, not from `latest`, and
@@ -33,6 +34,9 @@ class CheckpointStore {
   std::optional<std::filesystem::path> newest() const;
 
  private:
+  /// Holds the folder that is at out_dir_ now, which may be another one than was held: deleted and
+  /// made again. False when another process holds it.
+  [[nodiscard]] bool hold_folder();
   void remove_old(const std::filesystem::path& just_saved) const;
 
   std::filesystem::path out_dir_;

@@ -189,6 +189,34 @@ TEST_F(Store, BelongsToOneRunAtATime) {
   }
 }
 
+TEST_F(Store, HoldsAFolderThatWasMadeAnew) {
+  CheckpointStore store(run(), 0);
+  fs::remove_all(run());
+  EXPECT_THROW(save(store, 1), IoError);
+  fs::create_directories(run());
+  save(store, 2);
+  EXPECT_THAT(names(), ElementsAre("latest", "step_00000002"));
+  EXPECT_THROW(CheckpointStore(run(), 0), UsageError);
+}
+
+TEST_F(Store, LeavesAFolderThatAnotherRunMadeAnew) {
+  CheckpointStore store(run(), 0);
+  fs::remove_all(run());
+  CheckpointStore other(run(), 0);
+  save(other, 1);
+  const std::string before = read_bytes(run() / "step_00000001" / "manifest.rec");
+  try {
+    save(store, 1);
+    ADD_FAILURE() << "saved into another run's folder";
+  } catch (const IoError& error) {
+    EXPECT_THAT(error.what(),
+                AllOf(HasSubstr("step 1 could not be saved"), HasSubstr("another run")));
+  }
+  EXPECT_EQ(read_bytes(run() / "step_00000001" / "manifest.rec"), before);
+  save(other, 2);
+  EXPECT_THAT(names(), ElementsAre("latest", "step_00000001", "step_00000002"));
+}
+
 TEST_F(Store, TellsAFolderThatCannotBe) {
   write_bytes(folder() / "file", "");
   EXPECT_THROW(CheckpointStore(folder() / "file", 0), IoError);
