@@ -34,14 +34,36 @@ MetricsFile::MetricsFile(std::filesystem::path path, int64_t first_step) : path_
   file_ = open_file(path_, O_WRONLY | O_APPEND | O_CLOEXEC);
 }
 
-void MetricsFile::append(const std::string& line) {
+void MetricsFile::follow_path() {
+  const UniqueFd there(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  if (there && is_same_file(there.get(), file_.get())) {
+    return;
+  }
+  if (there) {
+    throw IoError("{} was replaced by another file", path_.string());
+  }
+  file_ = open_file(path_, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC);
+  torn_ = false;
+  log("{} was deleted; it begins anew", path_.string());
+}
+
+void MetricsFile::write_line(const std::string& line) {
   const off_t end = ::lseek(file_.get(), 0, SEEK_END);
   try {
     const std::string text = (torn_ ? "\n" : "") + line + "\n";
     write_all(file_.get(), bytes_of(text), path_);
     torn_ = false;
-  } catch (const IoError& error) {
+  } catch (const IoError&) {
     torn_ = end < 0 || ::ftruncate(file_.get(), end) != 0;
+    throw;
+  }
+}
+
+void MetricsFile::append(const std::string& line) {
+  try {
+    follow_path();
+    write_line(line);
+  } catch (const IoError& error) {
     if (!std::exchange(failed_, true)) {
       log("{}; the run goes on without these metrics", error.what());
     }

@@ -60,6 +60,26 @@ TEST_F(MetricsFileTest, ALineThatFindsNoRoomLeavesNoPart) {
   EXPECT_EQ(read_file(path_), before + "{\"step\": 5, \"loss\": 1}\n");
 }
 
+TEST_F(MetricsFileTest, AFileThatWasDeletedBeginsAnew) {
+  MetricsFile file(path_, 3);
+  std::filesystem::remove_all(directory_);
+  file.append(R"({"step": 4, "loss": 1})");  // nowhere
+  std::filesystem::create_directories(directory_);
+  file.append(R"({"step": 5, "loss": 1})");
+  file.append(R"({"step": 6, "loss": 1})");
+  EXPECT_EQ(read_file(path_), "{\"step\": 5, \"loss\": 1}\n{\"step\": 6, \"loss\": 1}\n");
+}
+
+TEST_F(MetricsFileTest, AnotherRunsFileIsLeftAlone) {
+  MetricsFile file(path_, 3);
+  std::filesystem::remove(path_);
+  MetricsFile other(path_, 0);
+  file.append(R"({"step": 4, "loss": 1})");
+  EXPECT_EQ(read_file(path_), "");
+  other.append(R"({"step": 1, "loss": 4})");
+  EXPECT_EQ(read_file(path_), "{\"step\": 1, \"loss\": 4}\n");
+}
+
 TEST_F(MetricsFileTest, ANewRunStartsEmpty) {
   MetricsFile file(path_, 0);
   EXPECT_EQ(read_file(path_), "");
