@@ -20,6 +20,9 @@ constexpr double kElementsPerMib = 1048576.0 / sizeof(float);
 // most kMostSteps x kMostSequences = 1e18 samples.
 constexpr int64_t kMostSteps = 1'000'000'000;
 constexpr double kMostRate = 1e38;  // of fp32
+constexpr double kLeastRate = 1e-30;
+// Closer to 1, fp32 is several thousandths off what is left to 1, and soon is 1.
+constexpr double kMostBeta = 0.99999;
 constexpr double kMostMib = 1e6;
 constexpr double kMostSeconds = 1e6;
 
@@ -65,7 +68,7 @@ template <class Sink, class Config>
 void for_each_optimisation_option(Sink& sink, Config& c) {
   sink.group("Optimisation");
   sink.add("--learning-rate", &c.learning_rate, "Peak learning rate")
-      .greater_than(0)
+      .at_least(kLeastRate)
       .at_most(kMostRate);
   sink.add("--min-lr", &c.min_lr, "Learning rate at the end of the decay").at_least(0);
   sink.add("--max-iters", &c.max_iters, "Steps to train").at_least(1).at_most(kMostSteps);
@@ -76,8 +79,8 @@ void for_each_optimisation_option(Sink& sink, Config& c) {
            "Step at which --min-lr is reached; 0: --max-iters")
       .at_least(0)
       .at_most(kMostSteps);
-  sink.add("--beta1", &c.beta1, "AdamW: decay of the first moment").at_least(0).less_than(1);
-  sink.add("--beta2", &c.beta2, "AdamW: decay of the second moment").at_least(0).less_than(1);
+  sink.add("--beta1", &c.beta1, "AdamW: decay of the first moment").at_least(0).at_most(kMostBeta);
+  sink.add("--beta2", &c.beta2, "AdamW: decay of the second moment").at_least(0).at_most(kMostBeta);
   sink.add("--weight-decay", &c.weight_decay, "AdamW: decay of matrices and embeddings")
       .at_least(0)
       .at_most(kMostRate);

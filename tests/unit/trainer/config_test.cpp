@@ -115,9 +115,12 @@ TEST(Config, RefusesWhatIsNoOptionOrNoValueOfIt) {
   EXPECT_THAT(refusal({"--n-layer", "two"}), HasSubstr("--n-layer"));
   EXPECT_THAT(refusal({"--n-layer", "0"}), HasSubstr("at least 1"));
   EXPECT_THAT(refusal({"--n-embd", "-128"}), HasSubstr("at least 1"));
-  EXPECT_THAT(refusal({"--learning-rate", "0"}), HasSubstr("greater than 0"));
+  EXPECT_THAT(refusal({"--learning-rate", "0"}), HasSubstr("at least 1e-30"));
   EXPECT_THAT(refusal({"--learning-rate", "0,001"}), HasSubstr("--learning-rate"));
-  EXPECT_THAT(refusal({"--beta2", "1"}), HasSubstr("less than 1"));
+  EXPECT_THAT(refusal({"--beta1", "1"}), HasSubstr("at most 0.99999"));
+  EXPECT_THAT(refusal({"--beta2", "0.99999998"}), HasSubstr("at most 0.99999"));
+  EXPECT_EQ(parse({"--beta2", "0.99999"}).beta2, 0.99999);
+  EXPECT_THAT(refusal({"--learning-rate", "1e-46"}), HasSubstr("at least 1e-30"));
   EXPECT_THAT(refusal({"--precision", "fp64"}), HasSubstr("fp32"));
   EXPECT_THAT(refusal({"--device", "gpu"}), HasSubstr("cuda"));
 }
