@@ -68,6 +68,18 @@ def stops(number):
     return case
 
 
+def refuses_a_number_that_fills_the_host(folder):
+    said = subprocess.run([command(folder)[0], "99999"], capture_output=True, text=True, timeout=LIMIT)
+    expect(said.returncode == 2 and "99999 ranks on" in said.stderr, f"{said.returncode}\n{said.stderr}")
+
+
+def trains_with_closed_streams(folder):
+    words = command(folder, "--max-iters", "30")
+    code = subprocess.run(["bash", "-c", 'exec "$@" <&- >&- 2>&-', "bash", *words], timeout=LIMIT).returncode
+    expect(code == 0, f"code {code}")
+    state_hash(folder.at("out/step_00000030"))
+
+
 def ends_with_the_script(folder):
     code, _ = signalled(folder, signal.SIGKILL)
     expect(code == -signal.SIGKILL, f"code {code}")
@@ -99,4 +111,6 @@ def failure_is_one_line_and_a_code(folder):
 main({"interrupt_saves": stops(signal.SIGINT), "terminate_saves": stops(signal.SIGTERM),
       "hang_up_saves": stops(signal.SIGHUP), "user_signal_saves": stops(signal.SIGUSR1),
       "ends_with_the_script": ends_with_the_script, "second_interrupt_kills": second_interrupt_kills,
+      "trains_with_closed_streams": trains_with_closed_streams,
+      "refuses_a_number_that_fills_the_host": refuses_a_number_that_fills_the_host,
       "failure_is_one_line_and_a_code": failure_is_one_line_and_a_code})
