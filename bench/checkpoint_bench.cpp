@@ -30,6 +30,23 @@ double write_plainly(const fs::path& path, std::span<const float> data) {
   return seconds_since(start);
 }
 
+// Of a folder and what is in it, whatever happens.
+class Removal {
+ public:
+  explicit Removal(fs::path folder) : folder_(std::move(folder)) {}
+  ~Removal() {
+    std::error_code ignored;
+    fs::remove_all(folder_, ignored);
+  }
+  Removal(const Removal&) = delete;
+  Removal& operator=(const Removal&) = delete;
+  Removal(Removal&&) = delete;
+  Removal& operator=(Removal&&) = delete;
+
+ private:
+  fs::path folder_;
+};
+
 int run(int argc, char** argv) {
   int64_t mebibytes = 1024;
   int64_t repeats = 5;
@@ -47,6 +64,7 @@ int run(int argc, char** argv) {
     data[i] = static_cast<float>(philox(1, 2, i)[0]);
   }
   const fs::path work = fs::path(folder) / fmt::format("checkpoint_bench_{}", ::getpid());
+  const Removal at_the_end(work);
   std::vector<double> plain;
   std::vector<double> save;
   std::vector<double> load;
@@ -67,7 +85,6 @@ int run(int argc, char** argv) {
       load.push_back(seconds_since(start));
     }
   }
-  fs::remove_all(work);
   const double gigabytes = static_cast<double>(data.size() * sizeof(float)) / 1e9;
   fmt::print("{:>24}  {:>8}  {:>8}\n", "", "seconds", "GB/s");
   for (const auto& [name, times] : {std::pair("write + fsync", plain), std::pair("save", save),

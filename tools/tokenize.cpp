@@ -63,6 +63,15 @@ void make_folder(const fs::path& directory) {
   }
 }
 
+// Of the symbols of `text`, which is what the file holds.
+Tokenizer tokenizer_of(const std::string& file, std::string_view text) {
+  try {
+    return Tokenizer::chars_of(text);
+  } catch (const UsageError& error) {
+    throw UsageError("--text {}: {}", file, error.what());
+  }
+}
+
 int tokenize(const Options& options) {
   const MappedFile file{fs::path(options.text)};
   const std::string_view text(reinterpret_cast<const char*>(file.bytes().data()),
@@ -71,7 +80,7 @@ int tokenize(const Options& options) {
     throw UsageError("--text {}: the file is empty", options.text);
   }
   const bool chars = options.kind == "char";
-  const Tokenizer tokenizer = chars ? Tokenizer::chars_of(text) : Tokenizer::bytes();
+  const Tokenizer tokenizer = chars ? tokenizer_of(options.text, text) : Tokenizer::bytes();
   const int64_t symbols = chars ? count_code_points(text) : static_cast<int64_t>(text.size());
   const auto train_symbols =
       static_cast<int64_t>(static_cast<double>(symbols) * (1.0 - options.val_fraction));
