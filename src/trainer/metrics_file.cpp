@@ -35,11 +35,11 @@ MetricsFile::MetricsFile(std::filesystem::path path, int64_t first_step) : path_
 }
 
 void MetricsFile::follow_path() {
-  const UniqueFd there(::open(path_.c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
-  if (there && is_same_file(there.get(), file_.get())) {
+  if (leads_to(path_, file_.get())) {
     return;
   }
-  if (there) {
+  std::error_code unknown;  // then opening it says why
+  if (std::filesystem::exists(path_, unknown)) {
     throw IoError("{} was replaced by another file", path_.string());
   }
   file_ = open_file(path_, O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_CLOEXEC);

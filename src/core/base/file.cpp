@@ -69,11 +69,11 @@ UniqueFd open_file(const std::filesystem::path& path, int flags, mode_t mode) {
   return UniqueFd(fd);
 }
 
-bool is_same_file(int a, int b) noexcept {
-  struct stat left = {};
-  struct stat right = {};
-  return ::fstat(a, &left) == 0 && ::fstat(b, &right) == 0 && left.st_dev == right.st_dev &&
-         left.st_ino == right.st_ino;
+bool leads_to(const std::filesystem::path& path, int fd) noexcept {
+  struct stat there = {};
+  struct stat open = {};
+  return ::stat(path.c_str(), &there) == 0 && ::fstat(fd, &open) == 0 &&
+         there.st_dev == open.st_dev && there.st_ino == open.st_ino;
 }
 
 void write_all(int fd, std::span<const std::byte> bytes, const std::filesystem::path& path) {

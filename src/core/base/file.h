@@ -51,8 +51,9 @@ inline std::span<const std::byte> bytes_of(std::string_view text) {
 /// open(2).
 UniqueFd open_file(const std::filesystem::path& path, int flags, mode_t mode = 0666);
 
-/// Whether two open descriptors are of one file or directory; false when that cannot be told.
-bool is_same_file(int a, int b) noexcept;
+/// Whether a path leads to what is open as `fd`, a file or a directory; false when that cannot be
+/// told.
+bool leads_to(const std::filesystem::path& path, int fd) noexcept;
 
 /// Writes every byte or throws IoError; restarts after signals and short writes. `path` is for the
 /// message.

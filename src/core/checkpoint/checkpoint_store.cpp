@@ -155,10 +155,10 @@ CheckpointStore::CheckpointStore(fs::path out_dir, int64_t keep)
 }
 
 bool CheckpointStore::hold_folder() {
-  UniqueFd folder = open_file(out_dir_, O_RDONLY | O_DIRECTORY);
-  if (lock_ && is_same_file(lock_.get(), folder.get())) {
+  if (lock_ && leads_to(out_dir_, lock_.get())) {
     return true;
   }
+  UniqueFd folder = open_file(out_dir_, O_RDONLY | O_DIRECTORY);
   // A file system without locks is taken at the user's word.
   if (::flock(folder.get(), LOCK_EX | LOCK_NB) != 0 && errno == EWOULDBLOCK) {
     return false;
