@@ -18,7 +18,8 @@ constexpr char32_t kCodePoints = 0x110000;
 
 [[noreturn]] void throw_not_utf8(std::string_view text, size_t offset) {
   throw UsageError(
-      "the text is not UTF-8 at {}: 0x{:02x}; convert it, or read it as bytes (--kind byte)",
+      "the text is not UTF-8 at {}: 0x{:02x}; convert it, or read it as bytes (tokenize --kind "
+      "byte)",
       describe_place(text, offset), static_cast<unsigned char>(text[offset]));
 }
 

@@ -48,7 +48,7 @@ TEST(Tokenizer, GivesTheTextBack) {
 TEST(Tokenizer, NamesThePlaceOfInvalidUtf8) {
   const std::string expected =
       "the text is not UTF-8 at byte 4 (line 2, column 2): 0xff; convert it, or read it as bytes "
-      "(--kind byte)";
+      "(tokenize --kind byte)";
   EXPECT_EQ(error_of<UsageError>([] { Tokenizer::chars_of("ab\nc\xff"); }), expected);
   EXPECT_EQ(error_of<UsageError>([] { Tokenizer::chars_of("abc\n").encode("ab\nc\xff"); }),
             expected);
