@@ -77,6 +77,11 @@ class Communicator<CpuDevice> {
   /// Starts the sum of `range` once everything on `stream` so far is done; returns at once. The
   /// range must not be touched before finish(). `bucket` names it in messages.
   void all_reduce(CpuStream& stream, Range range, int bucket, SumLoad load = SumLoad::kBeside);
+  /// As all_reduce, but only the elements of the range that this rank owns (ArenaShard of the
+  /// window) hold the sum afterwards, to the same bits; the others hold nothing of use.
+  void reduce_scatter(CpuStream& stream, Range range, int bucket, SumLoad load = SumLoad::kBeside);
+  /// As all_reduce, but every element of the range gets the bits that its owner has.
+  void all_gather(CpuStream& stream, Range range, int bucket, SumLoad load = SumLoad::kBeside);
   /// Everything on `stream` from here on comes after all collectives started so far.
   void finish(CpuStream& stream);
 
@@ -85,6 +90,8 @@ class Communicator<CpuDevice> {
 
   /// "shm", "socket", or "shm+socket" for a ring of both.
   std::string transport_name() const;
+  /// Whether reduce_scatter and all_gather are to be had.
+  static constexpr bool has_shards() { return true; }
 
  private:
   struct Impl;

@@ -3,14 +3,10 @@
 #include <cstdint>
 #include <vector>
 
+#include "core/base/arena_shard.h"
 #include "core/base/range.h"
 
 namespace lockstep {
-
-/// The window is cut into segments of this many elements, counted from its first one. Segment s is
-/// owned by rank s mod n: there its sum is finished. Part of the numerics: another value gives
-/// other bits for more than two ranks.
-inline constexpr int64_t kSegmentElements = 16384;
 
 /// How the work of a ring is divided, which is a matter of its transports; the same on all ranks.
 struct RingPace {

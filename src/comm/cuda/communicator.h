@@ -29,6 +29,13 @@ class Communicator<CudaDevice> {
   /// Enqueues the sum of `range` behind everything on `stream` so far, beside what follows there.
   /// The range must not be touched before finish(). `bucket` names it in messages.
   void all_reduce(CudaStream& stream, Range range, int bucket, SumLoad load = SumLoad::kBeside);
+  /// As all_reduce, but only the elements of the range that this rank owns (ArenaShard of the
+  /// window) hold the sum afterwards, to the same bits; the others hold nothing of use. Only with
+  /// has_shards().
+  void reduce_scatter(CudaStream& stream, Range range, int bucket, SumLoad load = SumLoad::kBeside);
+  /// As all_reduce, but every element of the range gets the bits that its owner has. Only with
+  /// has_shards().
+  void all_gather(CudaStream& stream, Range range, int bucket, SumLoad load = SumLoad::kBeside);
   /// Everything on `stream` from here on comes after all sums enqueued so far.
   void finish(CudaStream& stream);
 
@@ -37,6 +44,8 @@ class Communicator<CudaDevice> {
   CommTimes take_times();
 
   std::string transport_name() const;
+  /// Whether reduce_scatter and all_gather are to be had: by one rank alone and over peer access.
+  bool has_shards() const;
 
  private:
   struct Impl;
