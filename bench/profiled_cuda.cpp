@@ -233,6 +233,21 @@ void squared_norm(ProfiledStream& stream, const SquaredNorm<ProfiledCuda>& args)
   });
 }
 
+void segment_norms(ProfiledStream& stream, const SegmentNorms<ProfiledCuda>& args) {
+  stream.timed("segment norms", floats(args.shard.size(args.x.size())), [&](CudaStream& cuda) {
+    segment_norms(cuda, SegmentNorms<CudaDevice>{
+                            .sums = plain(args.sums), .x = plain(args.x), .shard = args.shard});
+  });
+}
+
+void norm_of_segments(ProfiledStream& stream, const NormOfSegments<ProfiledCuda>& args) {
+  stream.timed("norm of segments", {}, [&](CudaStream& cuda) {
+    norm_of_segments(cuda,
+                     NormOfSegments<CudaDevice>{
+                         .out = plain(args.out), .sums = plain(args.sums), .layout = args.layout});
+  });
+}
+
 void sum(ProfiledStream& stream, const Sum<ProfiledCuda>& args) {
   stream.timed("sum", floats(args.x.size()), [&](CudaStream& cuda) {
     sum(cuda, Sum<CudaDevice>{.out = plain(args.out), .x = plain(args.x), .scale = args.scale});
@@ -248,7 +263,7 @@ void clip_scale(ProfiledStream& stream, const ClipScale<ProfiledCuda>& args) {
 }
 
 void adamw(ProfiledStream& stream, const AdamW<ProfiledCuda>& args) {
-  stream.timed("adamw", floats(7 * args.parameters.size()), [&](CudaStream& cuda) {
+  stream.timed("adamw", floats(7 * args.m.size()), [&](CudaStream& cuda) {
     adamw(cuda, AdamW<CudaDevice>{.parameters = plain(args.parameters),
                                   .m = plain(args.m),
                                   .v = plain(args.v),
@@ -258,7 +273,8 @@ void adamw(ProfiledStream& stream, const AdamW<ProfiledCuda>& args) {
                                   .beta1 = args.beta1,
                                   .beta2 = args.beta2,
                                   .epsilon = args.epsilon,
-                                  .weight_decay = args.weight_decay});
+                                  .weight_decay = args.weight_decay,
+                                  .shard = args.shard});
   });
 }
 

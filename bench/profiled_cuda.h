@@ -82,6 +82,8 @@ void embedding_backward(ProfiledStream& stream, const EmbeddingBackward<Profiled
 void cross_entropy(ProfiledStream& stream, const CrossEntropy<ProfiledCuda>& args);
 void column_sum(ProfiledStream& stream, const ColumnSum<ProfiledCuda>& args);
 void squared_norm(ProfiledStream& stream, const SquaredNorm<ProfiledCuda>& args);
+void segment_norms(ProfiledStream& stream, const SegmentNorms<ProfiledCuda>& args);
+void norm_of_segments(ProfiledStream& stream, const NormOfSegments<ProfiledCuda>& args);
 void sum(ProfiledStream& stream, const Sum<ProfiledCuda>& args);
 void clip_scale(ProfiledStream& stream, const ClipScale<ProfiledCuda>& args);
 void adamw(ProfiledStream& stream, const AdamW<ProfiledCuda>& args);

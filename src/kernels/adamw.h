@@ -2,6 +2,7 @@
 
 #include <cstdint>
 
+#include "core/base/arena_shard.h"
 #include "core/device/cpu_device.h"
 
 namespace lockstep {
@@ -32,10 +33,11 @@ inline constexpr int64_t kDecayBlock = 64;
 ///   g = gradient_scale * g; m = beta1 m + (1 - beta1) g; v = beta2 v + (1 - beta2) g²
 ///   p = p - learning_rate * (m / bc1 / (sqrt(v / bc2) + epsilon) + weight_decay * p)
 /// Does nothing when gradient_scale is NaN: a step whose gradients are not finite changes no bit.
+/// Of a shard's elements alone, whose moments lie one segment after another.
 template <class Device>
 struct AdamW {
   View<Device, float> parameters;
-  View<Device, float> m;
+  View<Device, float> m;  ///< (shard.size(parameters.size())), as v
   View<Device, float> v;
   View<Device, const float> gradients;
   View<Device, const AdamWStep> step;  ///< (1)
@@ -46,6 +48,7 @@ struct AdamW {
   float beta2 = 0.99F;
   float epsilon = 1e-8F;
   float weight_decay = 0;
+  ArenaShard shard = {};
 };
 void adamw(CpuStream& stream, const AdamW<CpuDevice>& args);
 

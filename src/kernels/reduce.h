@@ -18,7 +18,7 @@ struct ColumnSum {
 };
 void column_sum(CpuStream& stream, const ColumnSum<CpuDevice>& args);
 
-/// out[0] = sum of x², in double, over fixed blocks: the same bits at any number of threads.
+/// out[0] = sum of x², in double, over x's segments: as segment_norms and norm_of_segments.
 template <class Device>
 struct SquaredNorm {
   View<Device, double> out;  ///< (1)

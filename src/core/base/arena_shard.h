@@ -32,6 +32,18 @@ struct ArenaShard {
     return segment * kSegmentElements + index % kSegmentElements;
   }
 
+  /// Calls `body` with each of the segments in an arena of so many elements: where it lies in the
+  /// arena, and where in the shard.
+  template <class Body>
+  void for_each_segment(int64_t arena_elements, const Body& body) const {
+    const int64_t owned = size(arena_elements);
+    for (int64_t index = 0; index < owned; index += kSegmentElements) {
+      const int64_t count = std::min(kSegmentElements, owned - index);
+      const int64_t at = position(index);
+      body(Range{at, at + count}, Range{index, index + count});
+    }
+  }
+
   constexpr bool owns(int64_t position) const {
     return position / kSegmentElements % ranks == rank;
   }

@@ -11,7 +11,7 @@
 namespace lockstep {
 namespace {
 
-constexpr int64_t kBlock = 16384;  // a multiple of kDecayBlock
+static_assert(kSegmentElements % kDecayBlock == 0);
 
 /// Calls `update(begin, count, decays)` for each longest run in [begin, begin + count) of elements
 /// that share a decision; `begin` is a multiple of kDecayBlock.
@@ -50,8 +50,9 @@ void clip_scale(CpuStream& /*stream*/, const ClipScale<CpuDevice>& args) {
 void adamw(CpuStream& stream, const AdamW<CpuDevice>& args) {
   static const auto kRange = LOCKSTEP_SELECT_ISA(adamw_range);
   const int64_t size = args.parameters.size();
-  check_size("adamw: m", args.m.size(), size);
-  check_size("adamw: v", args.v.size(), size);
+  const int64_t owned = args.shard.size(size);
+  check_size("adamw: m", args.m.size(), owned);
+  check_size("adamw: v", args.v.size(), owned);
   check_size("adamw: gradients", args.gradients.size(), size);
   check_size("adamw: step", args.step.size(), 1);
   if (!args.decays.empty()) {
@@ -73,12 +74,13 @@ void adamw(CpuStream& stream, const AdamW<CpuDevice>& args) {
                                 .gradient_scale = step.gradient_scale};
   AdamWFactors plain = decayed;
   plain.weight_decay = 0;
-  const auto update = [&](int64_t begin, int64_t count, bool decays) {
-    kRange(decays ? decayed : plain, count, args.parameters.data() + begin, args.m.data() + begin,
-           args.v.data() + begin, args.gradients.data() + begin);
-  };
-  parallel_for_blocks(stream.threads(), size, kBlock, [&](int64_t begin, int64_t count) {
-    for_each_run(args.decays, begin, count, update);
+  parallel_for_blocks(stream.threads(), owned, kSegmentElements, [&](int64_t index, int64_t count) {
+    const int64_t first = args.shard.position(index);
+    for_each_run(args.decays, first, count, [&](int64_t at, int64_t run, bool decays) {
+      const int64_t moment = index + at - first;
+      kRange(decays ? decayed : plain, run, args.parameters.data() + at, args.m.data() + moment,
+             args.v.data() + moment, args.gradients.data() + at);
+    });
   });
 }
 

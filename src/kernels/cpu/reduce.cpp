@@ -1,30 +1,18 @@
 #include "kernels/reduce.h"
 
+#include <numeric>
 #include <vector>
 
 #include "kernels/check_size.h"
 #include "kernels/cpu/parallel.h"
 #include "kernels/cpu/reduce_isa.h"
+#include "kernels/segment_norms.h"
 
 namespace lockstep {
 namespace {
 
 constexpr int64_t kBlock = 32768;
 constexpr int64_t kRowBlock = 128;
-
-// The blocks' sums in block order.
-double sum_blocks(CpuStream& stream, CpuView<const float> x,
-                  double (*range)(int64_t, const float*)) {
-  std::vector<double> sums(static_cast<size_t>((x.size() + kBlock - 1) / kBlock));
-  parallel_for_blocks(stream.threads(), x.size(), kBlock, [&](int64_t begin, int64_t count) {
-    sums[static_cast<size_t>(begin / kBlock)] = range(count, x.data() + begin);
-  });
-  double total = 0;
-  for (const double sum : sums) {
-    total += sum;
-  }
-  return total;
-}
 
 }  // namespace
 
@@ -49,15 +37,22 @@ void column_sum(CpuStream& stream, const ColumnSum<CpuDevice>& args) {
 }
 
 void squared_norm(CpuStream& stream, const SquaredNorm<CpuDevice>& args) {
-  static const auto kRange = LOCKSTEP_SELECT_ISA(sum_squares_range);
-  check_size("squared_norm: out", args.out.size(), 1);
-  args.out[0] = sum_blocks(stream, args.x, kRange);
+  const SegmentSums layout{args.x.size()};
+  std::vector<double> sums(static_cast<size_t>(layout.size()));
+  const CpuView<double> view(sums.data(), layout.size());
+  segment_norms(stream, {.sums = view, .x = args.x});
+  norm_of_segments(stream, {.out = args.out, .sums = view, .layout = layout});
 }
 
 void sum(CpuStream& stream, const Sum<CpuDevice>& args) {
   static const auto kRange = LOCKSTEP_SELECT_ISA(sum_range);
   check_size("sum: out", args.out.size(), 1);
-  args.out[0] = static_cast<float>(args.scale * sum_blocks(stream, args.x, kRange));
+  // The blocks' sums in block order.
+  std::vector<double> sums(static_cast<size_t>((args.x.size() + kBlock - 1) / kBlock));
+  parallel_for_blocks(stream.threads(), args.x.size(), kBlock, [&](int64_t begin, int64_t count) {
+    sums[static_cast<size_t>(begin / kBlock)] = kRange(count, args.x.data() + begin);
+  });
+  args.out[0] = static_cast<float>(args.scale * std::accumulate(sums.begin(), sums.end(), 0.0));
 }
 
 void add_into(CpuStream& stream, CpuView<float> to, CpuView<const float> from) {

@@ -1,4 +1,4 @@
-// AdamW on the GPU: one launch over the arena, each element read and written once. Every operation
+// AdamW on the GPU: one launch over the shard, each element read and written once. Every operation
 // is rounded by itself, never fused, so that an element's update has the bits that it has on the
 // CPU.
 
@@ -23,7 +23,8 @@ struct Update {
   const float* gradients;
   const AdamWStep* step;
   const uint8_t* decays;  // null: all do
-  int64_t size;
+  int64_t size;           // of the moments
+  ArenaShard shard;
   float beta1;
   float beta2;
   float epsilon;
@@ -65,8 +66,10 @@ __global__ void __launch_bounds__(kThreads) adamw_kernel(Update update) {
   if (isnan(step.gradient_scale)) {
     return;
   }
-  const int64_t first =
-      static_cast<int64_t>(blockIdx.x) * kThreads * kPacks * kWidth + threadIdx.x * kWidth;
+  constexpr int64_t kBlock = kThreads * kPacks * kWidth;
+  static_assert(kSegmentElements % kBlock == 0, "a block's elements lie in one segment");
+  const int64_t first = blockIdx.x * kBlock + threadIdx.x * kWidth;
+  const int64_t ahead = update.shard.position(blockIdx.x * kBlock) - blockIdx.x * kBlock;
   Pack<kWidth> p[kPacks];
   Pack<kWidth> m[kPacks];
   Pack<kWidth> v[kPacks];
@@ -76,11 +79,12 @@ __global__ void __launch_bounds__(kThreads) adamw_kernel(Update update) {
   for (int i = 0; i < kPacks; ++i) {
     const int64_t at = first + i * kThreads * kWidth;
     if (at < update.size) {
-      p[i] = load_pack<kWidth>(update.parameters + at);
+      p[i] = load_pack<kWidth>(update.parameters + ahead + at);
       m[i] = load_pack<kWidth>(update.m + at);
       v[i] = load_pack<kWidth>(update.v + at);
-      g[i] = load_pack<kWidth>(update.gradients + at);
-      const bool decays = update.decays == nullptr || update.decays[at / kDecayBlock] != 0;
+      g[i] = load_pack<kWidth>(update.gradients + ahead + at);
+      const bool decays =
+          update.decays == nullptr || update.decays[(ahead + at) / kDecayBlock] != 0;
       decay[i] = decays ? update.weight_decay : 0.0F;
     }
   }
@@ -93,7 +97,7 @@ __global__ void __launch_bounds__(kThreads) adamw_kernel(Update update) {
       for (int j = 0; j < kWidth; ++j) {
         update_element(update, factors, decay[i], p[i][j], m[i][j], v[i][j], g[i][j]);
       }
-      store_pack(update.parameters + at, p[i]);
+      store_pack(update.parameters + ahead + at, p[i]);
       store_pack(update.m + at, m[i]);
       store_pack(update.v + at, v[i]);
     }
@@ -111,14 +115,15 @@ __global__ void clip_scale_kernel(AdamWStep* step, const double* squared_norm, d
 
 void adamw(CudaStream& stream, const AdamW<CudaDevice>& args) {
   const int64_t size = args.parameters.size();
-  check_size("adamw: m", args.m.size(), size);
-  check_size("adamw: v", args.v.size(), size);
+  const int64_t owned = args.shard.size(size);
+  check_size("adamw: m", args.m.size(), owned);
+  check_size("adamw: v", args.v.size(), owned);
   check_size("adamw: gradients", args.gradients.size(), size);
   check_size("adamw: step", args.step.size(), 1);
   if (!args.decays.empty()) {
     check_size("adamw: decays", args.decays.size(), (size + kDecayBlock - 1) / kDecayBlock);
   }
-  if (size == 0) {
+  if (owned == 0) {
     return;
   }
   const bool vectorized =
@@ -128,14 +133,15 @@ void adamw(CudaStream& stream, const AdamW<CudaDevice>& args) {
     constexpr int kWidth = decltype(width)::value;
     constexpr int64_t kBlock = kWidth * cuda::kThreads * cuda::kPacks;
     cuda::adamw_kernel<kWidth>
-        <<<static_cast<unsigned>((size + kBlock - 1) / kBlock), cuda::kThreads, 0,
+        <<<static_cast<unsigned>((owned + kBlock - 1) / kBlock), cuda::kThreads, 0,
            stream.handle()>>>({.parameters = args.parameters.data(),
                                .m = args.m.data(),
                                .v = args.v.data(),
                                .gradients = args.gradients.data(),
                                .step = args.step.data(),
                                .decays = args.decays.empty() ? nullptr : args.decays.data(),
-                               .size = size,
+                               .size = owned,
+                               .shard = args.shard,
                                .beta1 = args.beta1,
                                .beta2 = args.beta2,
                                .epsilon = args.epsilon,

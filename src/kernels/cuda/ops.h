@@ -14,6 +14,7 @@
 #include "kernels/gemm.h"
 #include "kernels/layernorm.h"
 #include "kernels/reduce.h"
+#include "kernels/segment_norms.h"
 #include "kernels/weight_gradient.h"
 
 namespace lockstep {
@@ -35,6 +36,8 @@ void cross_entropy(CudaStream& stream, const CrossEntropy<CudaDevice>& args);
 
 void column_sum(CudaStream& stream, const ColumnSum<CudaDevice>& args);
 void squared_norm(CudaStream& stream, const SquaredNorm<CudaDevice>& args);
+void segment_norms(CudaStream& stream, const SegmentNorms<CudaDevice>& args);
+void norm_of_segments(CudaStream& stream, const NormOfSegments<CudaDevice>& args);
 void sum(CudaStream& stream, const Sum<CudaDevice>& args);
 void add_into(CudaStream& stream, CudaView<float> to, CudaView<const float> from);
 

@@ -10,6 +10,7 @@
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/pack.cuh"
 #include "kernels/cuda/warp_reduce.cuh"
+#include "kernels/segment_norms.h"
 
 namespace lockstep {
 namespace cuda {
@@ -20,14 +21,7 @@ constexpr int kWarps = kThreads / 32;
 constexpr int kPacks = 4;              // of a thread at a time
 constexpr int64_t kMostBlocks = 1024;  // one partial sum for each thread of the last block
 
-struct Square {
-  static __device__ double of(float x) { return static_cast<double>(x) * static_cast<double>(x); }
-};
-struct Itself {
-  static __device__ double of(float x) { return static_cast<double>(x); }
-};
-
-template <class Term, int kWidth>
+template <int kWidth>
 __global__ void __launch_bounds__(kThreads)
     partial_sums_kernel(double* partials, const float* x, int64_t size) {
   allow_dependent_launch();
@@ -42,7 +36,7 @@ __global__ void __launch_bounds__(kThreads)
     }
 #pragma unroll
     for (int i = 0; i < kPacks; ++i) {
-      for_each_lane<kWidth>([&](int j) { sums[i] += Term::of(packs[i][j]); });
+      for_each_lane<kWidth>([&](int j) { sums[i] += static_cast<double>(packs[i][j]); });
     }
   }
   const double total = block_sum<kWarps>((sums[0] + sums[1]) + (sums[2] + sums[3]));
@@ -51,36 +45,14 @@ __global__ void __launch_bounds__(kThreads)
   }
 }
 
-template <class Out>
 __global__ void __launch_bounds__(kMostBlocks)
-    last_sum_kernel(Out* out, const double* partials, int count, double scale) {
+    last_sum_kernel(float* out, const double* partials, int count, double scale) {
   wait_for_kernel_before();
   const int thread = static_cast<int>(threadIdx.x);
   const double total = block_sum<kMostBlocks / 32>(thread < count ? partials[thread] : 0.0);
   if (thread == 0) {
-    *out = static_cast<Out>(scale * total);
+    *out = static_cast<float>(scale * total);
   }
-}
-
-template <class Term, class Out>
-void sum_all(CudaStream& stream, Out* out, CudaView<const float> x, double scale) {
-  static_assert(kPacks == 4);
-  const int64_t size = x.size();
-  const CudaView<double> partials = stream.scratch<double>(kMostBlocks);
-  int64_t blocks = 0;
-  dispatch_width(size % 4 == 0 && all_aligned16(x.data()), [&](auto width) {
-    constexpr int kWidth = decltype(width)::value;
-    constexpr int64_t kBlock = kThreads * kWidth;
-    blocks = std::min((size + kBlock - 1) / kBlock, kMostBlocks);
-    if (blocks > 0) {
-      partial_sums_kernel<Term, kWidth>
-          <<<static_cast<unsigned>(blocks), kThreads, 0, stream.handle()>>>(partials.data(),
-                                                                            x.data(), size);
-      check_cuda(cudaGetLastError(), "launching a sum");
-    }
-  });
-  launch_behind(stream, last_sum_kernel<Out>, dim3(1), dim3(kMostBlocks), out, partials.data(),
-                static_cast<int>(blocks), scale);
 }
 
 template <int kWidth>
@@ -112,13 +84,31 @@ __global__ void __launch_bounds__(kThreads)
 }  // namespace cuda
 
 void squared_norm(CudaStream& stream, const SquaredNorm<CudaDevice>& args) {
-  check_size("squared_norm: out", args.out.size(), 1);
-  cuda::sum_all<cuda::Square>(stream, args.out.data(), args.x, 1.0);
+  const SegmentSums layout{args.x.size()};
+  const CudaView<double> sums = stream.scratch<double>(layout.size());
+  segment_norms(stream, {.sums = sums, .x = args.x});
+  norm_of_segments(stream, {.out = args.out, .sums = sums, .layout = layout});
 }
 
 void sum(CudaStream& stream, const Sum<CudaDevice>& args) {
   check_size("sum: out", args.out.size(), 1);
-  cuda::sum_all<cuda::Itself>(stream, args.out.data(), args.x, args.scale);
+  static_assert(cuda::kPacks == 4);
+  const CudaView<const float> x = args.x;
+  const CudaView<double> partials = stream.scratch<double>(cuda::kMostBlocks);
+  int64_t blocks = 0;
+  cuda::dispatch_width(x.size() % 4 == 0 && cuda::all_aligned16(x.data()), [&](auto width) {
+    constexpr int kWidth = decltype(width)::value;
+    constexpr int64_t kBlock = cuda::kThreads * kWidth;
+    blocks = std::min((x.size() + kBlock - 1) / kBlock, cuda::kMostBlocks);
+    if (blocks > 0) {
+      cuda::partial_sums_kernel<kWidth>
+          <<<static_cast<unsigned>(blocks), cuda::kThreads, 0, stream.handle()>>>(
+              partials.data(), x.data(), x.size());
+      check_cuda(cudaGetLastError(), "launching a sum");
+    }
+  });
+  launch_behind(stream, cuda::last_sum_kernel, dim3(1), dim3(cuda::kMostBlocks), args.out.data(),
+                partials.data(), static_cast<int>(blocks), args.scale);
 }
 
 void add_into(CudaStream& stream, CudaView<float> to, CudaView<const float> from) {
