@@ -120,6 +120,79 @@ TEST(Optimizer, FollowsItsOptions) {
       kTolerance);
 }
 
+/// An arena, what `ranks` optimizers of a shard each have in common of it, and their steps.
+class ShardedAdamW {
+ public:
+  ShardedAdamW(const ParamTable& table, const AdamWOptions& options, int64_t ranks,
+               const std::vector<float>& parameters)
+      : parameters_(parameters), sums_(SegmentSums{table.arena_size(), ranks}.size()) {
+    for (int64_t rank = 0; rank < ranks; ++rank) {
+      optimizers_.emplace_back(
+          stream_, table, options,
+          UpdateShard<CpuDevice>{.shard = {rank, ranks}, .segment_sums = sums_.view()});
+    }
+  }
+
+  /// In parts of `part` elements.
+  void step(int64_t number, const std::vector<float>& gradients, int64_t part) {
+    const CpuView<const float> g(gradients.data(), std::ssize(gradients));
+    const CpuView<float> p(parameters_.data(), std::ssize(parameters_));
+    for (Optimizer<CpuDevice>& optimizer : optimizers_) {
+      optimizer.measure(stream_, g);
+    }
+    for (Optimizer<CpuDevice>& optimizer : optimizers_) {
+      AdamWStep scalars = optimizer.scalars(number, 1e-2);
+      optimizer.clip(stream_, {&scalars, 1});
+      for (int64_t begin = 0; begin < p.size(); begin += part) {
+        optimizer.update(stream_, {&scalars, 1}, p, g, {begin, std::min(p.size(), begin + part)});
+      }
+    }
+  }
+
+  const std::vector<float>& parameters() const { return parameters_; }
+  /// Both moments' elements, those of the whole arena.
+  std::vector<float> moments() {
+    const int64_t size = std::ssize(parameters_);
+    std::vector<float> whole(static_cast<size_t>(2 * size));
+    for (Optimizer<CpuDevice>& optimizer : optimizers_) {
+      optimizer.shard().for_each_segment(size, [&](Range at, Range segment) {
+        for (int64_t i = 0; i < at.size(); ++i) {
+          whole[static_cast<size_t>(at.begin + i)] = optimizer.m()[segment.begin + i];
+          whole[static_cast<size_t>(size + at.begin + i)] = optimizer.v()[segment.begin + i];
+        }
+      });
+    }
+    return whole;
+  }
+
+ private:
+  CpuStream stream_{2};
+  std::vector<float> parameters_;
+  CpuBuffer<double> sums_;
+  std::vector<Optimizer<CpuDevice>> optimizers_;
+};
+
+TEST(Optimizer, ShardsHaveTheBitsOfTheWhole) {
+  // Seven segments and a part of one.
+  const ParamTable table(
+      {.vocab_size = 65, .block_size = 33, .n_layer = 3, .n_head = 4, .n_embd = 56});
+  ASSERT_GT(table.arena_size(), 7 * kSegmentElements);
+  const std::vector<float> parameters = initial_parameters(table, 1);
+  ShardedAdamW whole(table, {}, 1, parameters);
+  ShardedAdamW two(table, {}, 2, parameters);
+  ShardedAdamW three(table, {}, 3, parameters);
+  for (int64_t step = 0; step < 3; ++step) {
+    const std::vector<float> gradients = gradients_of(table, static_cast<uint64_t>(step), 1.0);
+    whole.step(step, gradients, table.arena_size());
+    two.step(step, gradients, 2 * kSegmentElements);
+    three.step(step, gradients, 6 * kSegmentElements);
+  }
+  EXPECT_EQ(two.parameters(), whole.parameters());
+  EXPECT_EQ(three.parameters(), whole.parameters());
+  EXPECT_EQ(two.moments(), whole.moments());
+  EXPECT_EQ(three.moments(), whole.moments());
+}
+
 TEST(Optimizer, LeavesGapsAndPaddingZero) {
   const ParamTable table(small());
   CpuStream stream;
