@@ -14,6 +14,7 @@
 #include "trainer/bucket_choice.h"
 #include "trainer/device_facts.h"
 #include "trainer/replica.h"
+#include "trainer/replica_shard.h"
 #include "trainer/training_step.h"
 #include "trainer/window_layout.h"
 
@@ -43,14 +44,15 @@ class StepBench {
         plan_(plan_batch(config.train.batch_size, config.train.global_batch_size,
                          config.train.gradient_accumulation_steps, group.world_size())),
         model_(config.train.model(config.vocab_size)),
-        window_(ParamTable(model_).arena_size(), plan_, 0),
+        window_(ParamTable(model_).arena_size(), plan_, 0, config.train.shard_optimizer),
         stream_(stream),
         communicator_(group.bootstrap, group.peers, group.control,
                       config.train.communicator(window_.elements())),
         replica_(stream_, model_, config.train.adamw(), 1, plan_.batch_size,
-                 communicator_.window().subview(window_.gradients)),
+                 communicator_.window().subview(window_.gradients),
+                 replica_shard(group, communicator_, window_)),
         bucket_elements_(bucket_size<Device>(config.train.bucket_elements(), group.bootstrap,
-                                             stream_, communicator_)
+                                             stream_, communicator_, window_.summed().size())
                              .elements),
         batch_(random_batch(plan_.batch_size * model_.block_size, model_.vocab_size,
                             static_cast<uint64_t>(group.rank()))) {}
@@ -113,14 +115,16 @@ class StepBench {
     figures.ranks = group_.world_size();
     figures.rank_batch = plan_.batch_size * plan_.accumulation_steps;
     figures.tokens = plan_.global_batch_size() * model_.block_size;
-    figures.reduced_bytes = window_.elements() * static_cast<int64_t>(sizeof(float));
+    figures.reduced_bytes = window_.summed().size() * static_cast<int64_t>(sizeof(float));
     figures.title = fmt::format(
-        "{} rank{}, {}, {}, {}, overlap {}; {} layers, {} heads, {} channels, block {}, vocabulary "
+        "{} rank{}, {}, {}, {}, overlap {}{}; {} layers, {} heads, {} channels, block {}, "
+        "vocabulary "
         "{}: {} parameters; {} x {} tokens a step",
         figures.ranks, figures.ranks == 1 ? "" : "s", figures.transport, figures.device,
-        config_.train.precision, config_.train.overlap ? "on" : "off", model_.n_layer,
-        model_.n_head, model_.n_embd, model_.block_size, config_.vocab_size,
-        ParamTable(model_).parameter_count(), plan_.global_batch_size(), model_.block_size);
+        config_.train.precision, config_.train.overlap ? "on" : "off",
+        window_.sharded() ? ", optimizer sharded" : "", model_.n_layer, model_.n_head,
+        model_.n_embd, model_.block_size, config_.vocab_size, ParamTable(model_).parameter_count(),
+        plan_.global_batch_size(), model_.block_size);
     return figures;
   }
 
@@ -151,14 +155,19 @@ class StepBench {
     group_.bootstrap.barrier();
     for (int64_t i = 0; i < kWarmUp + config_.steps; ++i) {
       const Clock::time_point start = Clock::now();
-      communicator_.all_reduce(stream_, {0, window_.elements()}, 0, SumLoad::kAlone);
+      if (window_.sharded()) {
+        communicator_.reduce_scatter(stream_, window_.gradients, 0, SumLoad::kAlone);
+        communicator_.all_gather(stream_, window_.parameters, 1, SumLoad::kAlone);
+      } else {
+        communicator_.all_reduce(stream_, window_.summed(), 0, SumLoad::kAlone);
+      }
       communicator_.finish(stream_);
       stream_.synchronize();
       if (i >= kWarmUp) {
         times.push_back(seconds_since(start));
       }
     }
-    set_zero(stream_, communicator_.window());
+    set_zero(stream_, communicator_.window().subview(window_.summed()));
     return slowest(group_.bootstrap, quantiles(std::move(times)));
   }
 

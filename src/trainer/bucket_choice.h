@@ -25,13 +25,12 @@ struct SumCost {
 /// which nothing hides, is short. At least 1 MiB, at most a quarter of the window.
 int64_t choose_bucket_elements(const SumCost& cost, int64_t window_elements);
 
-/// Times sums over the communicator, whose window holds zeros and holds them afterwards.
-/// Collective: all ranks get the slowest rank's figures.
+/// Times sums over the communicator, whose window's first `window` elements hold zeros and hold
+/// them afterwards. Collective: all ranks get the slowest rank's figures.
 template <class Device>
 SumCost measure_sum_cost(Bootstrap& bootstrap, typename Device::Stream& stream,
-                         Communicator<Device>& communicator) {
+                         Communicator<Device>& communicator, int64_t window) {
   constexpr int kSums = 10;
-  const int64_t window = communicator.window().size();
   const int64_t few = std::min<int64_t>(window, 1024);
   std::array<double, 2> seconds{};
   for (size_t which = 0; which < seconds.size(); ++which) {
@@ -73,15 +72,16 @@ struct BucketSize {
   std::optional<SumCost> cost = {};
 };
 
-/// The size that is `asked` for, or with 0 the one that suits what sums cost here. Collective.
+/// The size that is `asked` for, or with 0 the one that suits what sums of up to `window` elements
+/// cost here. Collective.
 template <class Device>
 BucketSize bucket_size(int64_t asked, Bootstrap& bootstrap, typename Device::Stream& stream,
-                       Communicator<Device>& communicator) {
+                       Communicator<Device>& communicator, int64_t window) {
   if (asked > 0 || bootstrap.world_size() == 1) {
     return {std::max<int64_t>(1, asked)};
   }
-  const SumCost cost = measure_sum_cost<Device>(bootstrap, stream, communicator);
-  return {choose_bucket_elements(cost, communicator.window().size()), cost};
+  const SumCost cost = measure_sum_cost<Device>(bootstrap, stream, communicator, window);
+  return {choose_bucket_elements(cost, window), cost};
 }
 
 }  // namespace lockstep

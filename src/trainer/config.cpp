@@ -156,6 +156,10 @@ void for_each_machine_option(Sink& sink, Config& c) {
   sink.add("--copy-engines", &c.copy_engines,
            "Two GPUs: copy engines move buckets of 16 MiB and more beside backward, and take as "
            "much memory as the gradients; no faster over NVLink");
+  sink.add("--shard-optimizer", &c.shard_optimizer,
+           "Each rank updates a part of the parameters, keeps AdamW's moments of that part alone, "
+           "and sends what it has updated to the others (ZeRO stage 1): CPUs, or GPUs over peer "
+           "access; the bits are the same");
   sink.add("--peer-timeout", &c.peer_timeout,
            "Seconds of silence after which a rank is lost; 0: 3.5 on GPUs, 10 on CPUs")
       .at_least(0)
@@ -331,6 +335,11 @@ void TrainConfig::validate() const {
   }
   if (copy_engines && !overlap) {
     throw UsageError("--copy-engines is for sums beside backward, which --no-overlap leaves out");
+  }
+  if (copy_engines && shard_optimizer) {
+    throw UsageError(
+        "--copy-engines is for sums of all gradients at every rank, which "
+        "--shard-optimizer leaves out");
   }
   if (peer_timeout != 0 && peer_timeout < 1) {
     throw UsageError("--peer-timeout {}: heartbeats come every half a second; give 1 or more",

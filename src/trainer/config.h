@@ -67,6 +67,7 @@ struct TrainConfig {
   double bucket_mb = 0;  ///< 0: measured
   bool overlap = true;
   bool copy_engines = false;
+  bool shard_optimizer = false;
   double peer_timeout = 0;          ///< seconds; 0: see peer_limit
   double collective_timeout = 120;  ///< seconds
   std::string bind_address;

@@ -80,17 +80,19 @@ std::string activations_for(const RunShape& shape) {
 }  // namespace
 
 MemoryPlan plan_memory(const RunShape& shape) {
-  const auto& [model, batch, eval_iters] = shape;
+  const auto& [model, batch, eval_iters, sharded] = shape;
   constexpr auto kFloat = static_cast<int64_t>(sizeof(float));
   constexpr auto kToken = static_cast<int64_t>(sizeof(int32_t));
   const EvaluationPlan evaluation = plan_evaluation(eval_iters, batch.global_batch_size(), model);
   const int64_t arena = ParamTable(model).arena_size();
   const ActivationPlan activations(model, std::max(batch.batch_size, evaluation.batch_size),
                                    model.block_size, ActivationPlan::Purpose::kTraining);
+  const WindowLayout window(arena, batch, eval_iters, sharded);
+  const ArenaShard largest = window.sharded() ? ArenaShard{0, batch.world_size} : ArenaShard{};
   const int64_t sequences = batch.batch_size * batch.accumulation_steps + evaluation.batch_size;
   return {.parameters = arena * kFloat,
-          .gradients = WindowLayout(arena, batch, eval_iters).elements() * kFloat,
-          .moments = 2 * arena * kFloat,
+          .gradients = (window.elements() - window.parameters.size()) * kFloat,
+          .moments = 2 * largest.size(arena) * kFloat,
           .layers = activations.layer_bytes(),
           .head = activations.head_bytes(),
           .scratch = activations.scratch_bytes(),

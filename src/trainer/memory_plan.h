@@ -13,7 +13,7 @@ namespace lockstep {
 /// besides. Pure arithmetic, before anything is allocated.
 struct MemoryPlan {
   int64_t parameters = 0;
-  int64_t gradients = 0;  ///< the communicator's window
+  int64_t gradients = 0;  ///< the communicator's window, but for parameters in it
   int64_t moments = 0;    ///< AdamW's two
   int64_t layers = 0;     ///< activations that forward keeps of all layers
   int64_t head = 0;       ///< and of the head: logits, mostly
@@ -30,6 +30,7 @@ struct RunShape {
   GptConfig model;
   BatchPlan batch;
   int64_t eval_iters = 1;
+  bool sharded = false;  ///< the optimizer
 };
 
 MemoryPlan plan_memory(const RunShape& shape);

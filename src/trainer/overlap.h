@@ -28,21 +28,26 @@ class Overlap {
   using Stream = typename Device::Stream;
 
   /// Sums the gradients in the communicator's window, and behind them the step record, which is in
-  /// the first bucket. `check`, if there is one, checks every sum. `communicator` and `check` must
-  /// outlive it.
+  /// the first bucket; with shards each rank its own gradients alone, and the record by itself.
+  /// `check`, if there is one, checks every sum. `communicator` and `check` must outlive it.
   Overlap(Communicator<Device>& communicator, const WindowLayout& layout, Reduction reduction,
           int64_t bucket_elements, ReduceCheck<Device>* check)
       : communicator_(&communicator),
         check_(check),
         record_(layout.record.range()),
+        sharded_(layout.sharded()),
         reduction_(reduction),
-        plan_(record_.end,
+        plan_(sharded_ ? layout.gradients.end : record_.end,
               reduction == Reduction::kAfterBackward ? record_.end + 1 : bucket_elements) {}
 
   /// The hook for the backward that completes the gradients. The record must be complete by then.
   typename Gpt<Device>::RangeReady on_ready(Stream& stream) {
     next_bucket_ = 0;
-    reduce(stream, plan_.add(record_));
+    if (!sharded_) {
+      reduce(stream, plan_.add(record_));
+    } else if (sums_gradients()) {
+      sum_record(stream, SumLoad::kBeside);
+    }
     return [this, &stream](Range ready) { reduce(stream, plan_.add(ready)); };
   }
 
@@ -50,7 +55,7 @@ class Overlap {
   void finish(Stream& stream) {
     reduce(stream, plan_.flush());
     if (reduction_ == Reduction::kRecordAlone) {
-      communicator_->all_reduce(stream, record_, 0, SumLoad::kAlone);
+      sum_record(stream, SumLoad::kAlone);
     }
     if (reduction_ != Reduction::kNone) {
       communicator_->finish(stream);
@@ -58,6 +63,10 @@ class Overlap {
         check_->compare(stream, communicator_->window());
       }
     }
+  }
+
+  bool sums_gradients() const {
+    return reduction_ == Reduction::kOverlapped || reduction_ == Reduction::kAfterBackward;
   }
 
  private:
@@ -68,17 +77,23 @@ class Overlap {
       }
       // The last range of a pass: backward is done.
       const SumLoad load = bucket->begin == 0 ? SumLoad::kAlone : SumLoad::kBeside;
-      communicator_->all_reduce(stream, *bucket, next_bucket_++, load);
+      const int number = next_bucket_++;
+      if (sharded_) {
+        communicator_->reduce_scatter(stream, *bucket, number, load);
+      } else {
+        communicator_->all_reduce(stream, *bucket, number, load);
+      }
     }
   }
 
-  bool sums_gradients() const {
-    return reduction_ == Reduction::kOverlapped || reduction_ == Reduction::kAfterBackward;
+  void sum_record(Stream& stream, SumLoad load) {
+    communicator_->all_reduce(stream, record_, 0, load);
   }
 
   Communicator<Device>* communicator_;
   ReduceCheck<Device>* check_;
   Range record_;
+  bool sharded_;
   Reduction reduction_;
   BucketPlan plan_;
   int next_bucket_ = 0;

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -13,7 +14,8 @@
 
 namespace lockstep {
 
-/// The arenas that a checkpoint holds, each with the prefix of its tensors' names.
+/// What a checkpoint holds, each with the prefix of its tensors' names: arenas, or of the moments
+/// this rank's shard.
 template <class Device>
 std::array<std::pair<std::string, View<Device, float>>, 3> state_arenas(Replica<Device>& replica) {
   return {{{"parameters/", replica.parameters()},
@@ -21,22 +23,58 @@ std::array<std::pair<std::string, View<Device, float>>, 3> state_arenas(Replica<
            {"adam_v/", replica.optimizer().v()}}};
 }
 
-/// A replica's arenas in host memory: the arenas themselves where the host can reach them, else
-/// copies.
+/// Puts the moments of every rank's shard in place of the gradients, at all ranks. Collective.
+template <class Device>
+void gather_moments(Replica<Device>& replica, Communicator<Device>& communicator,
+                    View<Device, float> moments) {
+  const View<Device, float> arena = replica.gradients();
+  replica.optimizer().shard().for_each_segment(arena.size(), [&](Range at, Range segment) {
+    copy(replica.stream(), arena.subview(at), View<Device, const float>(moments.subview(segment)));
+  });
+  communicator.all_gather(replica.stream(), {0, arena.size()}, 0, SumLoad::kAlone);
+  communicator.finish(replica.stream());
+}
+
+/// Behind gather_moments: gradients are zeros again. Waits; throws when a gather failed.
+template <class Device>
+void end_gathers(Replica<Device>& replica, Communicator<Device>& communicator) {
+  set_zero(replica.stream(), replica.gradients());
+  replica.stream().synchronize();
+  communicator.take_times();
+}
+
+/// What the other ranks do while one makes a HostState from shards.
+template <class Device>
+void give_moments(Replica<Device>& replica, Communicator<Device>& communicator) {
+  gather_moments(replica, communicator, replica.optimizer().m());
+  gather_moments(replica, communicator, replica.optimizer().v());
+  end_gathers(replica, communicator);
+}
+
+/// A replica's arenas in host memory: the arenas themselves where the host can reach them whole,
+/// else copies.
 template <class Device>
 class HostState {
  public:
-  explicit HostState(Replica<Device>& replica) : replica_(&replica) {
+  /// Between steps. With shards collective, and gradients are zeros afterwards.
+  HostState(Replica<Device>& replica, Communicator<Device>& communicator) : replica_(&replica) {
     for (auto& [prefix, view] : state_arenas(replica)) {
-      if constexpr (Device::kHostAccessible) {
+      const bool whole = view.size() == replica.gradients().size();
+      if (Device::kHostAccessible && whole) {
         arenas_.emplace_back(prefix, std::span<float>(view.data(), view.size()));
-      } else {
-        auto& copy = copies_.emplace_back(view.size());
-        copy_to_host(replica.stream(), copy.data(), View<Device, const float>(view));
-        arenas_.emplace_back(prefix, std::span<float>(copy));
+        continue;
       }
+      if (!whole) {
+        gather_moments(replica, communicator, view);
+      }
+      auto& copy = copies_.emplace_back(replica.gradients().size());
+      copy_to_host(replica.stream(), copy.data(),
+                   View<Device, const float>(whole ? view : replica.gradients()));
+      arenas_.emplace_back(prefix, std::span<float>(copy));
     }
-    if constexpr (!Device::kHostAccessible) {
+    if (replica.optimizer().shard().ranks > 1) {
+      end_gathers(replica, communicator);
+    } else {
       replica.stream().synchronize();
     }
   }
@@ -66,15 +104,21 @@ class HostState {
     checkpoint.load("", memory);
   }
 
-  /// Puts the arenas where the replica computes.
+  /// Puts the arenas where the replica computes, of the moments its shard.
   void upload() {
-    if constexpr (!Device::kHostAccessible) {
-      size_t i = 0;
-      for (auto& [prefix, view] : state_arenas(*replica_)) {
-        copy_from_host(replica_->stream(), view, arenas_[i++].second.data());
+    size_t i = 0;
+    for (auto& [prefix, view] : state_arenas(*replica_)) {
+      const std::span<const float> arena = arenas_[i++].second;
+      const bool whole = view.size() == std::ssize(arena);
+      const ArenaShard shard = whole ? ArenaShard{} : replica_->optimizer().shard();
+      if (arena.data() == view.data()) {
+        continue;
       }
-      replica_->stream().synchronize();
+      shard.for_each_segment(std::ssize(arena), [&, to = view](Range at, Range segment) {
+        copy_from_host(replica_->stream(), to.subview(segment), &arena[at.begin]);
+      });
     }
+    replica_->stream().synchronize();
   }
 
   const std::vector<std::pair<std::string, std::span<float>>>& arenas() const { return arenas_; }
@@ -86,12 +130,12 @@ class HostState {
 };
 
 /// Gives every rank rank 0's bits of `values`, through sums: each float travels as the two 16-bit
-/// halves of its bits, which floats hold exactly, and the other ranks add zeros. Uses elements
-/// [0, window size) of the window. Collective.
+/// halves of its bits, which floats hold exactly, and the other ranks add zeros. Uses the window's
+/// first `elements`. Collective.
 template <class Device>
 void broadcast_from_root(typename Device::Stream& stream, Communicator<Device>& communicator,
-                         bool is_root, std::span<float> values) {
-  const View<Device, float> window = communicator.window();
+                         int64_t elements, bool is_root, std::span<float> values) {
+  const View<Device, float> window = communicator.window().subview({0, elements});
   const auto most = static_cast<size_t>(window.size() / 2);
   for (size_t begin = 0; begin < values.size(); begin += most) {
     const std::span<float> part = values.subspan(begin, std::min(most, values.size() - begin));

@@ -29,7 +29,7 @@ RunPlan::RunPlan(const TrainConfig& config, int world_size)
       dataset(config.data_dir, config.block_size),
       model(config.model(dataset.vocab_size())),
       evaluation(plan_evaluation(config.eval_iters, batch.global_batch_size(), model)),
-      window(ParamTable(model).arena_size(), batch, config.eval_iters) {
+      window(ParamTable(model).arena_size(), batch, config.eval_iters, config.shard_optimizer) {
   check_prompt(config, dataset);
 }
 

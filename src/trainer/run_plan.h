@@ -25,7 +25,7 @@ struct RunPlan {
   /// made, but those about a rank's own host; the build; the data.
   std::map<std::string, std::string> shared_facts(const TrainConfig& config) const;
   RunIdentity identity(const TrainConfig& config) const;
-  RunShape shape() const { return {model, batch, evaluation.batches}; }
+  RunShape shape() const { return {model, batch, evaluation.batches, window.sharded()}; }
 
   BatchPlan batch;
   Dataset dataset;

@@ -29,14 +29,16 @@ Trainer<Device>::Trainer(const Group& group, const TrainConfig& config, const Ru
                     config.communicator(plan_.window.elements())),
       replica_(stream, plan_.model, config.adamw(), static_cast<uint64_t>(config.seed),
                std::max(plan_.batch.batch_size, plan_.evaluation.batch_size),
-               communicator_.window().subview(plan_.window.gradients)),
+               communicator_.window().subview(plan_.window.gradients),
+               replica_shard(group, communicator_, plan_.window)),
       reduce_check_(make_reduce_check<Device>(group, config,
                                               config.communicator(plan_.window.elements()),
                                               communicator_.transport_name())),
-      training_(replica_, communicator_, group.control, plan_.window,
-                step_options(group, config, plan_,
-                             bucket_elements<Device>(group, config, stream, communicator_)),
-                reduce_check_.get()),
+      training_(
+          replica_, communicator_, group.control, plan_.window,
+          step_options(group, config, plan_,
+                       bucket_elements<Device>(group, config, stream, communicator_, plan_.window)),
+          reduce_check_.get()),
       evaluation_(replica_, communicator_, group.control, plan_.dataset.val(), plan_.evaluation,
                   plan_.window.evaluation, config.cuda_graph) {
   group_.control.set_phase(Phase::kLoad);

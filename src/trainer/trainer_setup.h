@@ -10,6 +10,7 @@
 #include "trainer/config.h"
 #include "trainer/group.h"
 #include "trainer/reduce_check.h"
+#include "trainer/replica_shard.h"
 #include "trainer/reporter.h"
 #include "trainer/run_plan.h"
 #include "trainer/step_options.h"
@@ -21,12 +22,13 @@ namespace lockstep {
 /// Of the run's buckets; what was measured for it is printed. Without overlap there are none.
 template <class Device>
 int64_t bucket_elements(const Group& group, const TrainConfig& config,
-                        typename Device::Stream& stream, Communicator<Device>& communicator) {
+                        typename Device::Stream& stream, Communicator<Device>& communicator,
+                        const WindowLayout& layout) {
   if (!config.overlap) {
     return 1;
   }
-  const BucketSize size =
-      bucket_size<Device>(config.bucket_elements(), group.bootstrap, stream, communicator);
+  const BucketSize size = bucket_size<Device>(config.bucket_elements(), group.bootstrap, stream,
+                                              communicator, layout.summed().size());
   if (group.is_root() && size.cost) {
     print_buckets(*size.cost, size.elements);
   }
@@ -59,8 +61,10 @@ std::unique_ptr<ReduceCheck<Device>> make_reduce_check(const Group& group,
     throw UsageError("--verify-reduce compares bits, and --transport {} has its own for {} ranks",
                      config.transport, group.world_size());
   }
+  const ArenaShard shard =
+      config.shard_optimizer ? ArenaShard{group.rank(), group.world_size()} : ArenaShard{};
   return std::make_unique<ReduceCheck<Device>>(group.bootstrap, group.peers, group.control, options,
-                                               transport);
+                                               transport, shard);
 }
 
 }  // namespace lockstep

@@ -34,7 +34,7 @@ void Trainer<Device>::open_store() {
 /// Rank 0 reads the checkpoint and hands it to the others, whose hosts need not see the folder.
 template <class Device>
 void Trainer<Device>::resume() {
-  HostState<Device> host(replica_);
+  HostState<Device> host(replica_, communicator_);
   if (group_.is_root()) {
     const CheckpointReader checkpoint(*newest_);
     const TrainingState& saved = checkpoint.state();
@@ -51,12 +51,13 @@ void Trainer<Device>::resume() {
   const std::string bytes(reinterpret_cast<const char*>(&position_), sizeof(position_));
   const std::vector<std::string> all = group_.bootstrap.all_gather(bytes);
   std::memcpy(&position_, all[0].data(), sizeof(position_));
+  const Range summed = plan_.window.summed();
   for (const auto& [prefix, arena] : host.arenas()) {
-    broadcast_from_root(replica_.stream(), communicator_, group_.is_root(), arena);
+    broadcast_from_root(replica_.stream(), communicator_, summed.end, group_.is_root(), arena);
   }
   host.upload();
   // The gaps between gradients must hold zeros again.
-  set_zero(replica_.stream(), communicator_.window());
+  set_zero(replica_.stream(), communicator_.window().subview(summed));
 }
 
 template <class Device>
@@ -96,15 +97,21 @@ void Trainer<Device>::check_state_finite() {
   }
 }
 
-/// Rank 0 writes; the others meet it again in the next collective, or at the end of the run.
+/// Rank 0 writes; the others give it their shards, and meet it again in the next collective, or at
+/// the end of the run.
 template <class Device>
 void Trainer<Device>::save() {
   group_.control.set_phase(Phase::kSave);
   check_state_finite();
-  if (store_ && saved_step_ != position_.step) {
-    const HostState<Device> host(replica_);
-    store_->save(state(), host.tensors());
-    saved_step_ = position_.step;
+  // Only rank 0 knows what is saved already.
+  if (group_.is_root() && (plan_.window.sharded() || saved_step_ != position_.step)) {
+    const HostState<Device> host(replica_, communicator_);
+    if (saved_step_ != position_.step) {
+      store_->save(state(), host.tensors());
+      saved_step_ = position_.step;
+    }
+  } else if (plan_.window.sharded()) {
+    give_moments(replica_, communicator_);
   }
 }
 

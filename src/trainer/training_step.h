@@ -15,17 +15,18 @@
 #include "trainer/step.h"
 #include "trainer/step_options.h"
 #include "trainer/step_slot.h"
+#include "trainer/update.h"
 #include "trainer/window_layout.h"
 
 namespace lockstep {
 
 /// One optimizer step after the other: the gradient of the mean loss over the global batch, summed
-/// over ranks, and one AdamW update. All of a step is enqueued at once, without waiting for any of
-/// its results: batch and scalars come from a slot of host memory, loss and norm go back to it.
-/// There is one slot more than the device lets the host run ahead, so that the host fills one while
-/// the device works on another. Each slot's step is captured once for each schedule into a graph
-/// and launched from then on. When gradients are summed may be tried out in the first steps
-/// (ScheduleTrial). Collective: all ranks call the same.
+/// over ranks, and one AdamW update, of each rank or of its shard. All of a step is enqueued at
+/// once, without waiting for any of its results: batch and scalars come from a slot of host memory,
+/// loss and norm go back to it. There is one slot more than the device lets the host run ahead, so
+/// that the host fills one while the device works on another. Each slot's step is captured once for
+/// each schedule into a graph and launched from then on. When gradients are summed may be tried out
+/// in the first steps (ScheduleTrial). Collective: all ranks call the same.
 template <class Device>
 class TrainingStep {
  public:
@@ -42,6 +43,7 @@ class TrainingStep {
         communicator_(&communicator),
         control_(&control),
         options_(options),
+        layout_(layout),
         record_(layout.record),
         window_(communicator.window()),
         trial_(options.trial && options.has_peers()),
@@ -170,8 +172,8 @@ class TrainingStep {
     control_->set_phase(Phase::kOptimizer);
     copy_to_host(branch_.fork(stream), slot.summed_record.view().data(),
                  View<Device, const float>(window_.subview(record_.range())));
-    replica_->optimizer().step(stream, scalars_.view(), replica_->parameters(),
-                               replica_->gradients());
+    update_replica(stream, *replica_, *communicator_, layout_, scalars_.view(),
+                   overlap.sums_gradients());
     branch_.join(stream);
     copy_to_host(stream, slot.squared_norm.view().data(),
                  replica_->optimizer().squared_gradient_norm());
@@ -182,6 +184,7 @@ class TrainingStep {
   Communicator<Device>* communicator_;
   ControlPlane* control_;
   StepOptions options_;
+  WindowLayout layout_;
   StepRecord record_;
   View<Device, float> window_;
   ScheduleTrial trial_;

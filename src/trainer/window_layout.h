@@ -2,25 +2,47 @@
 
 #include <cstdint>
 
+#include "core/base/ceil_div.h"
 #include "core/base/range.h"
+#include "kernels/segment_norms.h"
 #include "trainer/batch_plan.h"
 #include "trainer/step_record.h"
 
 namespace lockstep {
 
-/// Where everything that is summed over ranks lies in the communicator's window: the gradient
-/// arena, the step record behind it, then one slot per evaluation batch.
+/// Where everything that ranks exchange lies in the communicator's window: what is summed, which is
+/// the gradient arena, the step record behind it, then one slot per evaluation batch; and where
+/// each rank updates a shard of its own, what is gathered.
 struct WindowLayout {
   Range gradients;
   StepRecord record;
   Range evaluation;
+  // Empty without shards. Both begin with a segment of rank 0's, so that all of them, and of the
+  // gradients, are owned alike.
+  Range segment_sums;  ///< doubles: SegmentSums
+  Range parameters;
 
-  WindowLayout(int64_t arena_elements, const BatchPlan& plan, int64_t evaluation_batches)
+  /// `sharded` means nothing to one rank.
+  WindowLayout(int64_t arena_elements, const BatchPlan& plan, int64_t evaluation_batches,
+               bool sharded = false)
       : gradients{0, arena_elements},
         record(arena_elements, plan.micro_batches(), plan.world_size),
-        evaluation{record.range().end, record.range().end + evaluation_batches} {}
+        evaluation{record.range().end, record.range().end + evaluation_batches},
+        segment_sums{evaluation.end, evaluation.end},
+        parameters(segment_sums) {
+    if (sharded && plan.world_size > 1) {
+      const int64_t group = plan.world_size * kSegmentElements;
+      const int64_t sums = SegmentSums{arena_elements, plan.world_size}.size() *
+                           static_cast<int64_t>(sizeof(double) / sizeof(float));
+      segment_sums.begin = ceil_div(evaluation.end, group) * group;
+      segment_sums.end = segment_sums.begin + sums;
+      parameters = {segment_sums.end, segment_sums.end + arena_elements};
+    }
+  }
 
-  int64_t elements() const { return evaluation.end; }
+  bool sharded() const { return !parameters.empty(); }
+  Range summed() const { return {0, evaluation.end}; }
+  int64_t elements() const { return parameters.end; }
 };
 
 }  // namespace lockstep

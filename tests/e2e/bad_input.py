@@ -127,6 +127,7 @@ def options_of_other_device(folder):
     refused(folder, ["--precision", "tf32"], ["--precision tf32", "--precision fp32"], ranks=2)
     refused(folder, ["--copy-engines"], ["--copy-engines is for GPUs"], ranks=2)
     refused(folder, ["--copy-engines", "--no-overlap"], ["--no-overlap"])
+    refused(folder, ["--copy-engines", "--shard-optimizer"], ["--shard-optimizer"])
 
 
 def prompt_outside_vocabulary(folder):

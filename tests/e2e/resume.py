@@ -64,6 +64,17 @@ def other_ranks(folder):
         expect(abs(ours - theirs) < 1e-5 * ours, f"loss {theirs}, not {ours}")
 
 
+def shards_and_wholes(folder):
+    """A checkpoint holds the moments of all ranks, whoever kept them."""
+    model = [*STEPS, "--n-embd", "64"]
+    whole = folder.train(2, "whole", *model)
+    folder.train(2, "changing", *model, "--shard-optimizer", "--stop-at", "4", "--checkpoint-interval", "2")
+    folder.train(2, "changing", *model, "--resume", "--stop-at", "8")
+    expect_same_run(whole, folder.train(2, "changing", *model, "--shard-optimizer", "--resume"), 12)
+    again = folder.train(2, "changing", *model, "--shard-optimizer", "--resume")
+    expect_same_run(whole, again, 12)
+
+
 def finished_run_again(folder):
     whole = unbroken(folder, 1)
     again = folder.train(1, "unbroken1", *STEPS, "--resume")
@@ -103,5 +114,5 @@ def refusals(folder):
     expect("holds no complete checkpoint" in run.stderr, run.stderr)
 
 
-main({f.__name__: f for f in (stop_at, stop_by_signal, other_ranks, finished_run_again, longer_run, keeps_newest,
-                              refusals)})
+main({f.__name__: f for f in (stop_at, stop_by_signal, other_ranks, shards_and_wholes, finished_run_again, longer_run,
+                              keeps_newest, refusals)})

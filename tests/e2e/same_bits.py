@@ -34,6 +34,20 @@ def trying_schedules(folder):
     expect(tried.stdout.count("\nsums: ") == 1, f"no outcome of the trial in {tried.stdout}")
 
 
+def sharded_optimizer(folder):
+    """Arenas of several segments for each rank, whose ends none of the tensors knows."""
+    model = ["--n-embd", "64", "--global-batch-size", "12"]
+    for ranks, variants in {
+            1: {"alone": []},
+            2: {"beside": [], "behind": ["--no-overlap"], "buckets": ["--bucket-mb", "0.1"],
+                "socket": ["--transport", "socket"], "verified": ["--verify-reduce"], "checked": ["--check-interval", "1"]},
+            3: {"three": ["--bucket-mb", "0.3"]},
+    }.items():
+        whole = folder.train(ranks, f"whole{ranks}", *model)
+        for name, flags in variants.items():
+            expect_same_run(whole, folder.train(ranks, name, "--shard-optimizer", *model, *flags))
+
+
 def three_and_four_ranks(folder):
     flags = ["--global-batch-size", "12"]
     one = folder.train(1, "one", *flags)
@@ -62,5 +76,5 @@ def learns_text_and_samples_it(folder):
     expect(" " in sample, f"a sample without words: {sample!r}")
 
 
-main({f.__name__: f for f in (accumulation_is_ranks, overlap_buckets_transports_threads, trying_schedules,
+main({f.__name__: f for f in (accumulation_is_ranks, overlap_buckets_transports_threads, trying_schedules, sharded_optimizer,
                               three_and_four_ranks, loss_starts_at_ln_vocabulary, learns_text_and_samples_it)})

@@ -95,6 +95,35 @@ TEST_F(GpuReduce, SquaredNormTakesSquaresInDoubleAndShowsANan) {
   EXPECT_TRUE(std::isnan(squared_norm_on_gpu(x, 0)));
 }
 
+/// What `ranks` ranks find together, each the sums of its shard.
+double norm_by(int64_t ranks, const Floats& x, int64_t shift) {
+  const SegmentSums layout{std::ssize(x), ranks};
+  CudaStream stream;
+  Guarded<double> sums(stream, layout.size());
+  Guarded<double> out(stream, 1);
+  Guarded<float> from(stream, x, shift);
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    segment_norms(stream, {.sums = sums.view(), .x = from.view(), .shard = {rank, ranks}});
+  }
+  norm_of_segments(stream, {.out = out.view(), .sums = sums.view(), .layout = layout});
+  sums.values();
+  return out.values()[0];
+}
+
+TEST_F(GpuReduce, NormsOfSegmentsHaveTheSameBitsForAnyNumberOfRanks) {
+  constexpr int64_t kS = kSegmentElements;
+  for (const int64_t shift : {0, 1}) {
+    for (const int64_t size : {int64_t{0}, int64_t{4}, kS, kS + 3, 7 * kS - 1, 1500 * kS + 100}) {
+      const Floats x = normal_values(size, 1);
+      const double one = squared_norm_on_gpu(x, shift);
+      for (const int64_t ranks : {1, 2, 3, 5}) {
+        EXPECT_EQ(std::bit_cast<uint64_t>(norm_by(ranks, x, shift)), std::bit_cast<uint64_t>(one))
+            << size << " by " << ranks;
+      }
+    }
+  }
+}
+
 TEST_F(GpuReduce, SumMatchesTheReference) {
   for (const int64_t size : {0, 1, 15, 384, 100003, 2000000}) {
     const auto x = normal_values(size, 1);
@@ -206,6 +235,58 @@ TEST_F(GpuReduce, AdamWHasTheBitsOfTheCpu) {
         expect_same_bits("m", out.m, expected.m);
         expect_same_bits("v", out.v, expected.v);
       }
+    }
+  }
+}
+
+// Each rank's shard, one after another on the same arena.
+TEST_F(GpuReduce, AdamWOfShardsHasTheBitsOfTheWhole) {
+  for (const int64_t size : {int64_t{64}, 3 * kSegmentElements, 7 * kSegmentElements + 1000}) {
+    for (const int64_t ranks : {2, 3}) {
+      SCOPED_TRACE(testing::Message() << size << " by " << ranks);
+      AdamWCase c = {.size = size};
+      for (int64_t i = 0; i < (size + kDecayBlock - 1) / kDecayBlock; ++i) {
+        c.decays.push_back(i % 3 == 1 || i % 7 == 6 ? 1 : 0);
+      }
+      CudaStream stream;
+      const State before = state_of(size);
+      State out = before;
+      Guarded<float> parameters(stream, before.parameters);
+      Guarded<float> gradients(stream, normal_values(size, 4));
+      Guarded<uint8_t> decays(stream, c.decays);
+      CudaBuffer<AdamWStep> step(1);
+      copy_from_host(stream, step.view(), &c.step);
+      for (int64_t rank = 0; rank < ranks; ++rank) {
+        const ArenaShard shard{rank, ranks};
+        const auto moments_of = [&](const Floats& arena) {
+          Floats owned;
+          shard.for_each_segment(size, [&](Range at, Range /*segment*/) {
+            owned.insert(owned.end(), arena.begin() + at.begin, arena.begin() + at.end);
+          });
+          return owned;
+        };
+        Guarded<float> m(stream, moments_of(before.m));
+        Guarded<float> v(stream, moments_of(before.v));
+        adamw(stream, {.parameters = parameters.view(),
+                       .m = m.view(),
+                       .v = v.view(),
+                       .gradients = gradients.view(),
+                       .step = step.view(),
+                       .decays = decays.view(),
+                       .beta2 = 0.95F,
+                       .weight_decay = c.weight_decay,
+                       .shard = shard});
+        const Floats new_m = m.values();
+        const Floats new_v = v.values();
+        shard.for_each_segment(size, [&](Range at, Range segment) {
+          std::copy_n(new_m.begin() + segment.begin, segment.size(), out.m.begin() + at.begin);
+          std::copy_n(new_v.begin() + segment.begin, segment.size(), out.v.begin() + at.begin);
+        });
+      }
+      const State expected = adamw_on_cpu(c);
+      expect_same_bits("parameters", parameters.values(), expected.parameters);
+      expect_same_bits("m", out.m, expected.m);
+      expect_same_bits("v", out.v, expected.v);
     }
   }
 }

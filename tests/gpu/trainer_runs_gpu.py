@@ -81,6 +81,21 @@ def copy_engines_change_no_bit(folder):
     expect_same_run(one, train(folder, "two", "--copy-engines", "--transport", "peer", "--share-gpu", *flags, ranks=2))
 
 
+def shards_change_no_bit(folder):
+    flags = ["--n-layer", "4", "--n-head", "8", "--n-embd", "512", "--batch-size", "2"]
+    one = train(folder, "one", "--gradient-accumulation-steps", "2", *flags)
+    for name, more in {"beside": ["--bucket-mb", "20"], "behind": ["--no-overlap"], "no-graph": ["--no-cuda-graph"],
+                       "verified": ["--verify-reduce"]}.items():
+        two = train(folder, name, "--shard-optimizer", "--transport", "peer", "--share-gpu", *flags, *more, ranks=2)
+        expect_same_run(one, two)
+    flags += ["--shard-optimizer", "--share-gpu"]
+    train(folder, "broken", "--transport", "peer", "--stop-at", "5", *flags, ranks=2)
+    expect_same_run(one, train(folder, "broken", "--transport", "peer", "--resume", *flags, ranks=2))
+    for transport in ("staged", "socket"):
+        run = train(folder, "refused", "--transport", transport, *flags, ranks=2, code=USAGE)
+        expect("--shard-optimizer" in run.stderr and transport in run.stderr, run.stderr)
+
+
 def trying_schedules(folder):
     flags = ["--max-iters", "90", "--eval-interval", "0", "--share-gpu"]
     tried = train(folder, "tried", "--bucket-mb", "0", *flags, ranks=2)
@@ -157,6 +172,6 @@ def learns_and_samples(folder):
 
 
 main({f.__name__: f for f in (follows_the_cpu, same_bits, resume, either_device_reads_the_other,
-                              accumulation_is_ranks, copy_engines_change_no_bit, trying_schedules,
+                              accumulation_is_ranks, copy_engines_change_no_bit, shards_change_no_bit, trying_schedules,
                               resume_on_two_ranks, refuses_a_shared_gpu, a_step_that_is_not_finite, a_rank_that_dies,
                               a_signal_to_stop, plan_and_memory, learns_and_samples)})

@@ -32,6 +32,22 @@ TEST(MemoryPlan, CountsWhatARankHolds) {
                               plan.head + plan.scratch + plan.batches);
 }
 
+TEST(MemoryPlan, ARankOfAShardedOptimizerHoldsItsMomentsAlone) {
+  RunShape shape = small();
+  shape.batch.world_size = 4;
+  const MemoryPlan whole = plan_memory(shape);
+  shape.sharded = true;
+  const MemoryPlan plan = plan_memory(shape);
+  EXPECT_EQ(plan.parameters, whole.parameters);
+  // Segments are whole, and the first rank may have one more than others.
+  EXPECT_GE(plan.moments, whole.moments / 4);
+  EXPECT_LT(plan.moments, whole.moments / 4 + 8 * kSegmentElements);
+  EXPECT_LT(plan.gradients, whole.gradients + 4 * (4 + 4) * kSegmentElements);
+  EXPECT_LT(plan.total(), whole.total());
+  shape.batch.world_size = 1;
+  EXPECT_EQ(plan_memory(shape).moments, whole.moments);
+}
+
 TEST(MemoryPlan, TheLargestBatchFitsAndOneMoreDoesNot) {
   RunShape shape = small();
   const auto half_as_much = [](const RunShape& run) { return plan_memory(run).total() / 2; };

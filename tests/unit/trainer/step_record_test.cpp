@@ -53,6 +53,28 @@ TEST(WindowLayout, PartsAreNeighboursWithoutGapOrOverlap) {
   EXPECT_EQ(layout.elements(), layout.evaluation.end);
 }
 
+TEST(WindowLayout, PartsOfAShardAreOwnedAsTheGradientsAre) {
+  constexpr int64_t kS = kSegmentElements;
+  const int64_t arena = 9 * kS + 128;
+  for (const int64_t ranks : {2, 3}) {
+    const BatchPlan batch{4, 2, ranks};
+    const WindowLayout whole(arena, batch, 20);
+    const WindowLayout layout(arena, batch, 20, true);
+    EXPECT_TRUE(layout.sharded());
+    EXPECT_FALSE(whole.sharded());
+    EXPECT_EQ(layout.summed(), (Range{0, whole.elements()}));
+    EXPECT_GE(layout.segment_sums.begin, layout.evaluation.end);
+    EXPECT_EQ(layout.segment_sums.size(), 2 * (SegmentSums{arena, ranks}.size()));
+    EXPECT_EQ(layout.parameters.begin, layout.segment_sums.end);
+    EXPECT_EQ(layout.parameters.size(), arena);
+    EXPECT_EQ(layout.elements(), layout.parameters.end);
+    for (const int64_t begin : {layout.segment_sums.begin, layout.parameters.begin}) {
+      EXPECT_EQ(begin % (ranks * kS), 0);
+    }
+  }
+  EXPECT_FALSE(WindowLayout(arena, {4, 2, 1}, 20, true).sharded());
+}
+
 TEST(EvaluationPlan, DoesNotDependOnRanksAndIsBounded) {
   GptConfig model;
   model.block_size = 64;
