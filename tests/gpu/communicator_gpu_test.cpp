@@ -16,6 +16,7 @@
 #include "comm/ring_schedule.h"
 #include "comm/run_under.h"
 #include "comm/transport_select.h"
+#include "core/base/arena_shard.h"
 #include "core/base/error.h"
 #include "support/mpi_environment.h"
 #include "support/ring_inputs.h"
@@ -127,6 +128,27 @@ void expect_sums(const Member& self, Range range, int round) {
   }
 }
 
+/// As expect_sums, of what this rank owns.
+void expect_own_sums(const Member& self, Range range, int round) {
+  const ArenaShard shard{self.rank, self.world_size};
+  for (int64_t begin = range.begin; begin < range.end;) {
+    const int64_t end = std::min(range.end, (begin / kS + 1) * kS);
+    if (shard.owns(begin)) {
+      expect_sums(self, {begin, end}, round);
+    }
+    begin = end;
+  }
+}
+
+void expect_untouched_beside(const Member& self, Range range, int round) {
+  for (int64_t i = 0; i < static_cast<int64_t>(self.host.size()); ++i) {
+    if (i < range.begin || i >= range.end) {
+      ASSERT_EQ(self.host[static_cast<size_t>(i)], integer_at(self.rank, i + round))
+          << "element " << i;
+    }
+  }
+}
+
 void fill(Member& self, int round) {
   for (int64_t i = 0; i < static_cast<int64_t>(self.host.size()); ++i) {
     self.host[static_cast<size_t>(i)] = integer_at(self.rank, i + round);
@@ -134,27 +156,23 @@ void fill(Member& self, int round) {
   self.upload();
 }
 
+constexpr Range kRanges[] = {{0, 1},           {kS - 1, kS + 1},       {77, 77 + 2047},
+                             {0, kS},          {9 * kS, 9 * kS + 100}, {kS / 2, 9 * kS + 5},
+                             {3, 40 * kS - 1}, {0, 130 * kS + 7}};
+
 TEST(GpuCommunicator, SumsRangesOfEverySizeExactly) {
-  const std::vector<Range> ranges = {{0, 1},           {kS - 1, kS + 1},       {77, 77 + 2047},
-                                     {0, kS},          {9 * kS, 9 * kS + 100}, {kS / 2, 9 * kS + 5},
-                                     {3, 40 * kS - 1}, {0, 130 * kS + 7}};
   over_all([&](const std::string& transport) {
     const auto body = [&](Member& self) {
       int round = 0;
       for (const SumLoad load : {SumLoad::kBeside, SumLoad::kAlone}) {
-        for (const Range range : ranges) {
+        for (const Range range : kRanges) {
           fill(self, ++round);
           self.comm.all_reduce(self.stream, range, 4, load);
           self.comm.finish(self.stream);
           self.download();
           self.comm.take_times();
           expect_sums(self, range, round);
-          for (int64_t i = 0; i < static_cast<int64_t>(self.host.size()); ++i) {
-            if (i < range.begin || i >= range.end) {
-              ASSERT_EQ(self.host[static_cast<size_t>(i)], integer_at(self.rank, i + round))
-                  << "element " << i;
-            }
-          }
+          expect_untouched_beside(self, range, round);
         }
       }
     };
@@ -227,6 +245,93 @@ TEST(GpuCommunicator, SumsRoundsOfLargeAndSmallRangesOverPeerAccess) {
   };
   over_peer_access([&](const std::string& transport) {
     EXPECT_EQ(run_group(transport, size, body), ExitCode::kDone);
+  });
+}
+
+TEST(GpuCommunicator, SumsByHalvesOverPeerAccess) {
+  const auto body = [](Member& self) {
+    ASSERT_TRUE(self.comm.has_shards());
+    int round = 0;
+    for (const SumLoad load : {SumLoad::kBeside, SumLoad::kAlone}) {
+      for (const Range range : kRanges) {
+        fill(self, ++round);
+        self.comm.reduce_scatter(self.stream, range, 4, load);
+        self.comm.finish(self.stream);
+        self.download();
+        self.comm.take_times();
+        expect_own_sums(self, range, round);
+        expect_untouched_beside(self, range, round);
+        self.comm.all_gather(self.stream, range, 5, load);
+        self.comm.finish(self.stream);
+        self.download();
+        self.comm.take_times();
+        expect_sums(self, range, round);
+        expect_untouched_beside(self, range, round);
+      }
+    }
+  };
+  over_peer_access([&](const std::string& transport) {
+    EXPECT_EQ(run_group(transport, 130 * kS + 7, body), ExitCode::kDone);
+  });
+}
+
+TEST(GpuCommunicator, SumsByHalvesEachTimeThatAGraphIsLaunchedOverPeerAccess) {
+  const int64_t size = 90 * kS + 3;
+  const std::vector<Range> buckets = {{40 * kS + 7, size}, {kS + 5, 40 * kS + 7}, {0, kS + 5}};
+  const auto body = [&](Member& self) {
+    const auto halves = [&] {
+      int bucket = 0;
+      for (const Range range : buckets) {
+        self.comm.reduce_scatter(self.stream, range, bucket++);
+      }
+      self.comm.finish(self.stream);
+      self.comm.all_gather(self.stream, {0, size}, bucket, SumLoad::kAlone);
+      self.comm.finish(self.stream);
+    };
+    const auto mixed = [&] {
+      self.comm.reduce_scatter(self.stream, buckets[0], 0);
+      self.comm.all_reduce(self.stream, buckets[1], 1);
+      self.comm.finish(self.stream);
+      self.comm.all_reduce(self.stream, buckets[2], 2);
+      self.comm.all_gather(self.stream, buckets[0], 0);
+      self.comm.finish(self.stream);
+    };
+    fill(self, 0);
+    halves();
+    mixed();
+    std::vector<CudaGraph> graphs;
+    graphs.emplace_back(self.stream, halves);
+    graphs.emplace_back(self.stream, mixed);
+    for (int round = 1; round <= 20; ++round) {
+      fill(self, round);
+      graphs[static_cast<size_t>(round % 2)].launch(self.stream);
+      self.download();
+      self.comm.take_times();
+      expect_sums(self, {0, size}, round);
+    }
+  };
+  over_peer_access([&](const std::string& transport) {
+    EXPECT_EQ(run_group(transport, size, body), ExitCode::kDone);
+  });
+}
+
+TEST(GpuCommunicator, HasNoHalvesWithoutPeerAccess) {
+  over_all([](const std::string& transport) {
+    const auto body = [&](Member& self) {
+      EXPECT_EQ(self.comm.has_shards(), choice_of(transport) == TransportChoice::kPeer);
+      if (!self.comm.has_shards()) {
+        EXPECT_THROW(self.comm.reduce_scatter(self.stream, {0, 10}, 0), InternalError);
+        EXPECT_THROW(self.comm.all_gather(self.stream, {0, 10}, 0), InternalError);
+      }
+      // What was refused is not waited for.
+      self.comm.finish(self.stream);
+      fill(self, 1);
+      self.comm.all_reduce(self.stream, {0, 10}, 0);
+      self.comm.finish(self.stream);
+      self.download();
+      expect_sums(self, {0, 10}, 1);
+    };
+    EXPECT_EQ(run_group(transport, 10, body), ExitCode::kDone);
   });
 }
 
@@ -303,6 +408,47 @@ TEST(GpuCommunicator, EveryRankLeavesWhenOneCallsAnotherLargeSumOverPeerAccess) 
     over_peer_access([&](const std::string& transport) {
       EXPECT_EQ(run_group(transport, kLarge, body, milliseconds(2000)), ExitCode::kRanksDisagree)
           << other << " over " << transport;
+    });
+  }
+}
+
+TEST(GpuCommunicator, EveryRankLeavesWhenOneCallsAnotherHalfOverPeerAccess) {
+  for (const int64_t size : {int64_t{100}, int64_t{5} << 20}) {
+    const auto body = [&](Member& self) {
+      self.comm.reduce_scatter(self.stream, {0, size}, 0);
+      self.comm.finish(self.stream);
+      if (self.rank == 0) {
+        self.comm.reduce_scatter(self.stream, {0, size}, 1);
+      } else {
+        self.comm.all_gather(self.stream, {0, size}, 1);
+      }
+      self.comm.finish(self.stream);
+      self.stream.synchronize();
+      self.comm.take_times();
+    };
+    over_peer_access([&](const std::string& transport) {
+      EXPECT_EQ(run_group(transport, size, body, milliseconds(2000)), ExitCode::kRanksDisagree)
+          << size << " over " << transport;
+    });
+  }
+}
+
+TEST(GpuCommunicator, EveryRankLeavesWhenOneCallsAHalfInPlaceOfASumOverPeerAccess) {
+  // The second size goes by copies where they are asked for.
+  for (const int64_t size : {int64_t{100}, int64_t{5} << 20}) {
+    const auto body = [&](Member& self) {
+      if (self.rank == 0) {
+        self.comm.reduce_scatter(self.stream, {0, size}, 0);
+      } else {
+        self.comm.all_reduce(self.stream, {0, size}, 0);
+      }
+      self.comm.finish(self.stream);
+      self.stream.synchronize();
+      self.comm.take_times();
+    };
+    over_peer_access([&](const std::string& transport) {
+      EXPECT_EQ(run_group(transport, size, body, milliseconds(2000)), ExitCode::kRanksDisagree)
+          << size << " over " << transport;
     });
   }
 }

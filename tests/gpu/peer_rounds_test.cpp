@@ -4,6 +4,7 @@
 #include <cmath>
 #include <vector>
 
+#include "core/base/error.h"
 #include "peer_sums.h"
 
 namespace lockstep {
@@ -94,6 +95,21 @@ TEST_P(PeerRounds, LeaveTheirEndToTheirStream) {
   stream_->wait(summed);
   finish();
   expect_ring_sums({pushed.begin, beside.end}, real_at);
+}
+
+TEST_P(PeerRounds, RefuseHalvesUntilTheyAreFinished) {
+  const Range range{3, 3 * kS};
+  const Range beside{range.end, 5 * kS};
+  fill(range, real_at);
+  push(range, 0);
+  EXPECT_THROW(communicator().reduce_scatter(*stream_, beside, 1), InternalError);
+  EXPECT_THROW(communicator().all_gather(*stream_, beside, 1), InternalError);
+  finish();
+  expect_ring_sums(range, real_at);
+  fill(beside, real_at);
+  communicator().reduce_scatter(*stream_, beside, 1);
+  communicator().all_gather(*stream_, beside, 2);
+  expect_ring_sums(beside, real_at);
 }
 
 TEST_P(PeerRounds, MayHaveMoreSumsThanRoom) {

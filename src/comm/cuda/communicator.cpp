@@ -62,6 +62,26 @@ struct Communicator<CudaDevice>::Impl {
     }
   }
 
+  using Collective = void (GpuTransport::*)(CudaStream&, Range, int, SumLoad);
+
+  void enqueue(Collective collective, CudaStream& stream, Range range, int bucket, SumLoad load) {
+    LOCKSTEP_CHECK(range.begin >= 0 && range.begin <= range.end && range.end <= window.size(),
+                   "[{}, {}) of a window of {} elements", range.begin, range.end, window.size());
+    if (!transport) {
+      return;
+    }
+    transport->throw_if_failed();
+    if (range.empty()) {
+      return;
+    }
+    for (const Range& other : unfinished) {
+      LOCKSTEP_CHECK(range.end <= other.begin || other.end <= range.begin,
+                     "[{}, {}) is summed already and not finished", range.begin, range.end);
+    }
+    (transport.get()->*collective)(stream, range, bucket, load);
+    unfinished.push_back(range);
+  }
+
   CudaView<float> window;
   CudaBuffer<float> alone;                  ///< the window of one rank
   std::unique_ptr<GpuTransport> transport;  ///< with several ranks
@@ -80,22 +100,17 @@ CudaView<float> Communicator<CudaDevice>::window() {
 
 void Communicator<CudaDevice>::all_reduce(CudaStream& stream, Range range, int bucket,
                                           SumLoad load) {
-  Impl& m = *impl_;
-  LOCKSTEP_CHECK(range.begin >= 0 && range.begin <= range.end && range.end <= m.window.size(),
-                 "[{}, {}) of a window of {} elements", range.begin, range.end, m.window.size());
-  if (!m.transport) {
-    return;
-  }
-  m.transport->throw_if_failed();
-  if (range.empty()) {
-    return;
-  }
-  for (const Range& other : m.unfinished) {
-    LOCKSTEP_CHECK(range.end <= other.begin || other.end <= range.begin,
-                   "[{}, {}) is summed already and not finished", range.begin, range.end);
-  }
-  m.unfinished.push_back(range);
-  m.transport->all_reduce(stream, range, bucket, load);
+  impl_->enqueue(&GpuTransport::all_reduce, stream, range, bucket, load);
+}
+
+void Communicator<CudaDevice>::reduce_scatter(CudaStream& stream, Range range, int bucket,
+                                              SumLoad load) {
+  impl_->enqueue(&GpuTransport::reduce_scatter, stream, range, bucket, load);
+}
+
+void Communicator<CudaDevice>::all_gather(CudaStream& stream, Range range, int bucket,
+                                          SumLoad load) {
+  impl_->enqueue(&GpuTransport::all_gather, stream, range, bucket, load);
 }
 
 void Communicator<CudaDevice>::finish(CudaStream& stream) {
@@ -118,6 +133,10 @@ CommTimes Communicator<CudaDevice>::take_times() {
 
 std::string Communicator<CudaDevice>::transport_name() const {
   return impl_->transport ? impl_->transport->name() : "none";
+}
+
+bool Communicator<CudaDevice>::has_shards() const {
+  return !impl_->transport || impl_->transport->has_shards();
 }
 
 }  // namespace lockstep

@@ -7,6 +7,7 @@
 #include "comm/communicator.h"
 #include "comm/control_plane.h"
 #include "comm/peer_table.h"
+#include "core/base/error.h"
 #include "core/device/cuda_device.h"
 
 namespace lockstep {
@@ -27,6 +28,18 @@ class GpuTransport {
   virtual CudaView<float> window() = 0;
   /// The sum of `range`, behind everything on `stream` so far and beside what follows there.
   virtual void all_reduce(CudaStream& stream, Range range, int bucket, SumLoad load) = 0;
+  /// Whether reduce_scatter and all_gather are to be had; else they throw InternalError.
+  virtual bool has_shards() const { return false; }
+  /// As all_reduce, of the elements that this rank owns alone.
+  virtual void reduce_scatter(CudaStream& /*stream*/, Range /*range*/, int /*bucket*/,
+                              SumLoad /*load*/) {
+    throw InternalError("{} has no reduce-scatter", name());
+  }
+  /// As all_reduce, but what the owner of an element has takes the place of the sum.
+  virtual void all_gather(CudaStream& /*stream*/, Range /*range*/, int /*bucket*/,
+                          SumLoad /*load*/) {
+    throw InternalError("{} has no all-gather", name());
+  }
   /// What follows on `stream` comes after all sums so far, of which there is at least one.
   virtual void finish(CudaStream& stream) = 0;
   /// Throws the first cause when a sum that the GPU has passed was none.

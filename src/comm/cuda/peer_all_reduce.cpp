@@ -77,10 +77,14 @@ PeerAllReduce::PeerAllReduce(Bootstrap& bootstrap, const PeerTable& peers, int64
   }
 }
 
-PeerPlan PeerAllReduce::plan_for(Range range, SumLoad load,
-                                 std::optional<PeerAlgorithm> algorithm) const {
+void PeerAllReduce::check_range(Range range) const {
   LOCKSTEP_CHECK(range.begin >= 0 && range.end <= window_elements_, "[{}, {}) of {} elements",
                  range.begin, range.end, window_elements_);
+}
+
+PeerPlan PeerAllReduce::plan_for(Range range, SumLoad load,
+                                 std::optional<PeerAlgorithm> algorithm) const {
+  check_range(range);
   const int64_t bytes = range.size() * static_cast<int64_t>(sizeof(float));
   if (!algorithm && copies_ && worth_copying(bytes, load)) {
     algorithm = PeerAlgorithm::kCopies;
@@ -139,6 +143,30 @@ void PeerAllReduce::all_reduce(CudaStream& stream, Range range, int bucket, SumL
       // It ends before the round that is under way does.
       launch_pull(stream, sum, plan_for(range, load, PeerAlgorithm::kPull).blocks);
       return;
+  }
+}
+
+PeerSum PeerAllReduce::half(PeerCollective collective, Range range, int bucket) const {
+  check_range(range);
+  LOCKSTEP_CHECK(!copies_ || !copies_->under_way(), "sums by copies are not finished");
+  PeerSum sum = everyone_;
+  sum.range = range;
+  sum.bucket = bucket;
+  sum.collective = collective;
+  return sum;
+}
+
+void PeerAllReduce::reduce_scatter(CudaStream& stream, Range range, int bucket, SumLoad load) {
+  if (!range.empty()) {
+    launch_reduce_scatter(stream, half(PeerCollective::kReduceScatter, range, bucket),
+                          peer_shard_blocks(everyone_.ranks, range, load));
+  }
+}
+
+void PeerAllReduce::all_gather(CudaStream& stream, Range range, int bucket, SumLoad load) {
+  if (!range.empty()) {
+    launch_all_gather(stream, half(PeerCollective::kAllGather, range, bucket),
+                      peer_shard_blocks(everyone_.ranks, range, load));
   }
 }
 

@@ -19,7 +19,7 @@ namespace lockstep {
 /// Sums ranges of one window over the GPUs of one host that reach each other's memory, without the
 /// host: a sum is kernels and copies on a stream, which may be captured into a graph and run any
 /// number of times. Sums run one after another, in the same order on all ranks; so all are enqueued
-/// on one stream, or on streams that wait for each other.
+/// on one stream, or on streams that wait for each other. The halves of a sum are sums here.
 ///
 /// The order of additions depends on an element's position in the window and the number of ranks
 /// only, and is that of ring_schedule: every size, every algorithm and the CPU give the same bits.
@@ -44,6 +44,13 @@ class PeerAllReduce {
   /// agree on all arguments. A wait that ended early leaves no sum behind: see CollectiveWatch.
   void all_reduce(CudaStream& stream, Range range, int bucket, SumLoad load = SumLoad::kAlone);
 
+  /// Enqueue one half of a sum each, by kernels: of `range`, reduce_scatter leaves the sum in the
+  /// elements that this rank owns (ArenaShard of the window), to the bits of all_reduce, and
+  /// nothing of use in the others; all_gather gives every element the bits that its owner has.
+  /// Arguments and waits are as all_reduce's. No pushed sum may be under way.
+  void reduce_scatter(CudaStream& stream, Range range, int bucket, SumLoad load = SumLoad::kAlone);
+  void all_gather(CudaStream& stream, Range range, int bucket, SumLoad load = SumLoad::kAlone);
+
   /// As all_reduce, where the sum is one by copy engines: it begins behind everything on `stream`
   /// so far, goes on beside what follows there, and is there after finish(). Until then other sums
   /// may be pushed, and run by all_reduce on another stream, but for those of a range that was
@@ -58,12 +65,14 @@ class PeerAllReduce {
   void force(const PeerPlan& plan) { forced_ = plan; }
 
  private:
+  void check_range(Range range) const;
+  PeerSum half(PeerCollective collective, Range range, int bucket) const;
   PeerPlan plan_for(Range range, SumLoad load,
                     std::optional<PeerAlgorithm> algorithm = std::nullopt) const;
 
   int64_t window_elements_;
   PeerMemory memory_;
-  PeerSum everyone_{};                ///< all but the range and the bucket
+  PeerSum everyone_{};                ///< all but the range, the bucket and the collective
   std::optional<PeerCopies> copies_;  ///< where they were asked for
   std::optional<PeerPlan> forced_;
 };

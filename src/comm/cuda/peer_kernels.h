@@ -11,4 +11,8 @@ void launch_pull(CudaStream& stream, const PeerSum& sum, int blocks);
 void launch_push(CudaStream& stream, const PeerSum& sum, int blocks);
 void launch_ring(CudaStream& stream, const PeerSum& sum, int blocks);
 
+// Each enqueues the collective of its name, which is that of `sum`; the same on every rank.
+void launch_reduce_scatter(CudaStream& stream, const PeerSum& sum, int blocks);
+void launch_all_gather(CudaStream& stream, const PeerSum& sum, int blocks);
+
 }  // namespace lockstep

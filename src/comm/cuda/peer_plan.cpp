@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "core/base/arena_shard.h"
+
 namespace lockstep {
 namespace {
 
@@ -10,6 +12,13 @@ constexpr int64_t kKi = 1 << 10;
 constexpr int64_t kMi = 1 << 20;
 /// Below it a sum by few blocks holds backward up for less than what surrounds a copy.
 constexpr int64_t kLeastCopiedBytes = 16 * kMi;
+/// Of what blocks read or store in the windows of others.
+constexpr int64_t kReachedBytesPerBlock = 16 * kKi;
+
+int most_blocks(SumLoad load) {
+  constexpr int kMostBeside = 16;
+  return load == SumLoad::kBeside ? kMostBeside : kMostPeerBlocks;
+}
 
 int blocks_for(int64_t bytes, int64_t bytes_per_block, int most) {
   return static_cast<int>(std::clamp<int64_t>(bytes / bytes_per_block, 1, most));
@@ -46,8 +55,7 @@ bool worth_copying(int64_t bytes, SumLoad load) {
 
 PeerPlan plan_peer_all_reduce(int ranks, int64_t bytes, SumLoad load,
                               std::optional<PeerAlgorithm> algorithm) {
-  constexpr int kMostBeside = 16;
-  const int most = load == SumLoad::kBeside ? kMostBeside : kMostPeerBlocks;
+  const int most = most_blocks(load);
   PeerPlan plan;
   plan.algorithm = algorithm.value_or(fastest(ranks, bytes, load));
   switch (plan.algorithm) {
@@ -56,7 +64,7 @@ PeerPlan plan_peer_all_reduce(int ranks, int64_t bytes, SumLoad load,
       plan.message_packs = bytes <= kMi ? 1 : bytes <= 2 * kMi ? 2 : 4;
       break;
     case PeerAlgorithm::kPull:
-      plan.blocks = blocks_for(bytes, 16 * kKi, most);
+      plan.blocks = blocks_for(bytes, kReachedBytesPerBlock, most);
       break;
     case PeerAlgorithm::kPush:
     case PeerAlgorithm::kRing:
@@ -66,6 +74,16 @@ PeerPlan plan_peer_all_reduce(int ranks, int64_t bytes, SumLoad load,
       break;
   }
   return plan;
+}
+
+int peer_shard_blocks(int ranks, Range range, SumLoad load) {
+  int64_t most = 0;
+  for (int rank = 0; rank < ranks; ++rank) {
+    const ArenaShard shard{rank, ranks};
+    most = std::max(most, shard.size(range.end) - shard.size(range.begin));
+  }
+  const int64_t bytes = most * static_cast<int64_t>(sizeof(float));
+  return blocks_for(bytes, kReachedBytesPerBlock, most_blocks(load));
 }
 
 }  // namespace lockstep

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "comm/sum_load.h"
+#include "core/base/range.h"
 
 namespace lockstep {
 
@@ -41,6 +42,10 @@ inline constexpr int kPeerThreads = 512;
 /// H200 joined by NVLink. Never copies, unless asked for. Pure.
 PeerPlan plan_peer_all_reduce(int ranks, int64_t bytes, SumLoad load = SumLoad::kAlone,
                               std::optional<PeerAlgorithm> algorithm = std::nullopt);
+
+/// Of how many blocks of kPeerThreads threads a reduce-scatter or an all-gather of `range` is: by
+/// the most elements that a rank owns of it, so that it is the same on all ranks. Pure.
+int peer_shard_blocks(int ranks, Range range, SumLoad load);
 
 /// Whether a sum is to be by copies where copies were asked for. Pure.
 bool worth_copying(int64_t bytes, SumLoad load);

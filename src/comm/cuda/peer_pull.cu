@@ -3,65 +3,36 @@
 #include <cuda_runtime.h>
 
 #include "comm/cuda/peer_kernels.h"
-#include "comm/cuda/peer_sum.cuh"
+#include "comm/cuda/peer_windows.cuh"
 #include "core/device/cuda_error.h"
 
 namespace lockstep {
 namespace {
 
-constexpr int kPacks = 4;  // of a thread at a time
-
 // share: the packs that this rank sums. kRanks: as sum.ranks; 0: any. A sum of two has one order.
 template <int kRanks>
 __global__ void __launch_bounds__(kPeerThreads, 1) pull_kernel(PeerSum sum, Range share) {
-  uint32_t& meetings = sum.counts->meetings[blockIdx.x];
-  const uint32_t count = meetings + 1;
-  SumRecord record(sum);
-  record.begin();
-  record.compare();
-  if (sum.counts->ended != 0 || !meet(sum, &BlockFlags::entered, count)) {
-    return;
-  }
-  const int ranks = kRanks == 0 ? sum.ranks : kRanks;
-  const int64_t stride = int64_t{gridDim.x} * kPeerThreads;
-  for (int64_t at = share.begin + int64_t{blockIdx.x} * kPeerThreads + threadIdx.x; at < share.end;
-       at += kPacks * stride) {
-    Pack sums[kPacks];
-#pragma unroll(kRanks == 0 ? 1 : kRanks)
-    for (int step = 0; step < ranks; ++step) {
-      Pack theirs[kPacks];
+  between_meetings(sum, [&] {
+    const int ranks = kRanks == 0 ? sum.ranks : kRanks;
+    for_each_batch(share, [&](const Batch& batch) {
+      const auto from = [&](int step, int i) {
+        const int64_t pack = batch.at(i);
+        const int rank = kRanks == 2 ? step : adding_rank(pack, step, ranks);
+        return sum.windows[rank] + pack * kPackElements;
+      };
+      BatchPacks sums;
+      add_windows<kRanks>(ranks, batch, from, sums);
 #pragma unroll
-      for (int i = 0; i < kPacks; ++i) {
-        const int64_t pack = at + i * stride;
-        if (pack < share.end) {
-          const int rank = kRanks == 2 ? step : adding_rank(pack, step, ranks);
-          theirs[i] = load_shared_pack(sum.windows[rank] + pack * kPackElements);
+      for (int i = 0; i < Batch::kPacks; ++i) {
+        if (batch.has(i)) {
+#pragma unroll(kRanks == 0 ? 1 : kRanks)
+          for (int rank = 0; rank < ranks; ++rank) {
+            store_pack(sum.windows[rank], batch.at(i), sum.range, sums[i]);
+          }
         }
       }
-#pragma unroll
-      for (int i = 0; i < kPacks; ++i) {
-        sums[i] = step == 0 ? theirs[i] : sum_of(sums[i], theirs[i]);
-      }
-    }
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) {
-      const int64_t pack = at + i * stride;
-      if (pack < share.end) {
-#pragma unroll(kRanks == 0 ? 1 : kRanks)
-        for (int rank = 0; rank < ranks; ++rank) {
-          store_pack(sum.windows[rank], pack, sum.range, sums[i]);
-        }
-      }
-    }
-  }
-  // Until everyone has read what it adds, and stored what it has added.
-  __syncthreads();
-  if (meet(sum, &BlockFlags::left, count)) {
-    if (threadIdx.x == 0) {
-      meetings = count;
-    }
-    record.end();
-  }
+    });
+  });
 }
 
 }  // namespace

@@ -38,9 +38,16 @@ class PeerTransport final : public GpuTransport {
 
   void all_reduce(CudaStream& stream, Range range, int bucket, SumLoad load) override {
     if (!sums_.push(stream, range, bucket, load)) {
-      sums_.all_reduce(branch_.fork(stream), range, bucket, load);
-      forked_ = true;
+      sums_.all_reduce(fork(stream), range, bucket, load);
     }
+  }
+
+  bool has_shards() const override { return true; }
+  void reduce_scatter(CudaStream& stream, Range range, int bucket, SumLoad load) override {
+    sums_.reduce_scatter(fork(stream), range, bucket, load);
+  }
+  void all_gather(CudaStream& stream, Range range, int bucket, SumLoad load) override {
+    sums_.all_gather(fork(stream), range, bucket, load);
   }
 
   void finish(CudaStream& stream) override {
@@ -55,6 +62,11 @@ class PeerTransport final : public GpuTransport {
   std::string name() const override { return gpu_transport_name(GpuTransportKind::kPeer); }
 
  private:
+  CudaStream& fork(CudaStream& stream) {
+    forked_ = true;
+    return branch_.fork(stream);
+  }
+
   Bootstrap& bootstrap_;
   ControlPlane& control_;
   std::chrono::milliseconds leave_timeout_;

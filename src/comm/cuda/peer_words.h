@@ -5,6 +5,7 @@
 
 #include "comm/cuda/collective_words.h"
 #include "comm/cuda/peer_plan.h"
+#include "comm/cuda/sum_digest.h"
 #include "core/base/range.h"
 
 namespace lockstep {
@@ -70,7 +71,7 @@ struct PeerCounts {
 std::unique_ptr<PeerWords> first_peer_words();
 PeerCounts first_peer_counts();
 
-/// What a kernel of a sum knows, by value.
+/// What a kernel of a sum, or of another collective, knows, by value.
 struct PeerSum {
   PeerWords* words[kMostPeerRanks];  ///< by rank, where this process sees them
   float* slots[kMostPeerRanks];      ///< by rank: of the channels to it
@@ -80,6 +81,7 @@ struct PeerSum {
   int rank;
   Range range;  ///< of the window; not empty
   int bucket;
+  PeerCollective collective = PeerCollective::kAllReduce;
   WaitLimit limit;
 };
 

@@ -4,6 +4,8 @@
 
 #include <set>
 
+#include "core/base/arena_shard.h"
+
 namespace lockstep {
 namespace {
 
@@ -57,6 +59,25 @@ TEST(PeerPlan, CopiesWhatIsLargeBesideOtherWorkIfAsked) {
   EXPECT_FALSE(worth_copying(large, SumLoad::kAlone));
   // They take memory that nobody has asked for.
   EXPECT_NE(plan_peer_all_reduce(2, large, SumLoad::kBeside).algorithm, PeerAlgorithm::kCopies);
+}
+
+TEST(PeerPlan, TakesBlocksForTheLargestShard) {
+  constexpr int64_t kS = kSegmentElements;
+  const auto alone = [](int ranks, Range range) {
+    return peer_shard_blocks(ranks, range, SumLoad::kAlone);
+  };
+  EXPECT_EQ(alone(2, {0, 1}), 1);
+  EXPECT_EQ(alone(2, {5, kS}), 3);
+  EXPECT_EQ(alone(2, {0, kS}), 4);
+  EXPECT_EQ(alone(2, {0, 2 * kS}), 4);
+  EXPECT_EQ(alone(2, {kS / 2, 3 * kS / 2}), 2);
+  EXPECT_EQ(alone(2, {kS, 4 * kS}), 8);
+  EXPECT_EQ(alone(3, {kS, 4 * kS}), 4);
+  for (int ranks = 2; ranks <= kMostPeerRanks; ++ranks) {
+    const Range large{3, 3 + (int64_t{1} << 31)};
+    EXPECT_EQ(alone(ranks, large), kMostPeerBlocks);
+    EXPECT_EQ(peer_shard_blocks(ranks, large, SumLoad::kBeside), 16);
+  }
 }
 
 TEST(PeerPlan, HasAWordForEachAlgorithm) {
