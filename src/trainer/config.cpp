@@ -158,8 +158,8 @@ void for_each_machine_option(Sink& sink, Config& c) {
            "much memory as the gradients; no faster over NVLink");
   sink.add("--shard-optimizer", &c.shard_optimizer,
            "Each rank updates a part of the parameters, keeps AdamW's moments of that part alone, "
-           "and sends what it has updated to the others (ZeRO stage 1): CPUs, or GPUs over peer "
-           "access; the bits are the same");
+           "and sends what it has updated to the others (ZeRO stage 1); not by --transport staged "
+           "or nccl; the bits are the same");
   sink.add("--peer-timeout", &c.peer_timeout,
            "Seconds of silence after which a rank is lost; 0: 3.5 on GPUs, 10 on CPUs")
       .at_least(0)

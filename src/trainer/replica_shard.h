@@ -21,8 +21,8 @@ std::optional<ReplicaShard<Device>> replica_shard(const Group& group,
   }
   if (!communicator.has_shards()) {
     throw UsageError(
-        "--shard-optimizer is for ranks on CPUs, or on GPUs of one host that reach each other's "
-        "memory, and this run's sums go by {}: leave it out",
+        "--shard-optimizer is for sums over peer access or by the host ring, and this run's go by "
+        "{}: add --transport shm (one host) or --transport socket, or leave it out",
         communicator.transport_name());
   }
   const View<Device, float> window = communicator.window();

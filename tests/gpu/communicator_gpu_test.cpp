@@ -117,6 +117,19 @@ void over_peer_access(const std::function<void(const std::string&)>& body) {
   }
 }
 
+bool has_shards(const std::string& transport) {
+  return transport != "nccl" && transport != "staged";
+}
+
+/// Over those transports that sum by halves.
+void over_shards(const std::function<void(const std::string&)>& body) {
+  over_all([&](const std::string& transport) {
+    if (has_shards(transport)) {
+      body(transport);
+    }
+  });
+}
+
 void expect_sums(const Member& self, Range range, int round) {
   for (int64_t i = range.begin; i < range.end; ++i) {
     float expected = 0;
@@ -248,7 +261,7 @@ TEST(GpuCommunicator, SumsRoundsOfLargeAndSmallRangesOverPeerAccess) {
   });
 }
 
-TEST(GpuCommunicator, SumsByHalvesOverPeerAccess) {
+TEST(GpuCommunicator, SumsByHalves) {
   const auto body = [](Member& self) {
     ASSERT_TRUE(self.comm.has_shards());
     int round = 0;
@@ -270,12 +283,12 @@ TEST(GpuCommunicator, SumsByHalvesOverPeerAccess) {
       }
     }
   };
-  over_peer_access([&](const std::string& transport) {
+  over_shards([&](const std::string& transport) {
     EXPECT_EQ(run_group(transport, 130 * kS + 7, body), ExitCode::kDone);
   });
 }
 
-TEST(GpuCommunicator, SumsByHalvesEachTimeThatAGraphIsLaunchedOverPeerAccess) {
+TEST(GpuCommunicator, SumsByHalvesEachTimeThatAGraphIsLaunched) {
   const int64_t size = 90 * kS + 3;
   const std::vector<Range> buckets = {{40 * kS + 7, size}, {kS + 5, 40 * kS + 7}, {0, kS + 5}};
   const auto body = [&](Member& self) {
@@ -310,15 +323,15 @@ TEST(GpuCommunicator, SumsByHalvesEachTimeThatAGraphIsLaunchedOverPeerAccess) {
       expect_sums(self, {0, size}, round);
     }
   };
-  over_peer_access([&](const std::string& transport) {
+  over_shards([&](const std::string& transport) {
     EXPECT_EQ(run_group(transport, size, body), ExitCode::kDone);
   });
 }
 
-TEST(GpuCommunicator, HasNoHalvesWithoutPeerAccess) {
+TEST(GpuCommunicator, HasNoHalvesOfStagedCopiesAndNccl) {
   over_all([](const std::string& transport) {
     const auto body = [&](Member& self) {
-      EXPECT_EQ(self.comm.has_shards(), choice_of(transport) == TransportChoice::kPeer);
+      EXPECT_EQ(self.comm.has_shards(), has_shards(transport));
       if (!self.comm.has_shards()) {
         EXPECT_THROW(self.comm.reduce_scatter(self.stream, {0, 10}, 0), InternalError);
         EXPECT_THROW(self.comm.all_gather(self.stream, {0, 10}, 0), InternalError);

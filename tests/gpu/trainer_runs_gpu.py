@@ -84,16 +84,16 @@ def copy_engines_change_no_bit(folder):
 def shards_change_no_bit(folder):
     flags = ["--n-layer", "4", "--n-head", "8", "--n-embd", "512", "--batch-size", "2"]
     one = train(folder, "one", "--gradient-accumulation-steps", "2", *flags)
-    for name, more in {"beside": ["--bucket-mb", "20"], "behind": ["--no-overlap"], "no-graph": ["--no-cuda-graph"],
-                       "verified": ["--verify-reduce"]}.items():
-        two = train(folder, name, "--shard-optimizer", "--transport", "peer", "--share-gpu", *flags, *more, ranks=2)
-        expect_same_run(one, two)
+    peer = ["--transport", "peer"]
+    for name, more in {"beside": [*peer, "--bucket-mb", "20"], "behind": [*peer, "--no-overlap"],
+                       "no-graph": [*peer, "--no-cuda-graph"], "verified": [*peer, "--verify-reduce"],
+                       "shm": ["--transport", "shm"], "socket": ["--transport", "socket"]}.items():
+        expect_same_run(one, train(folder, name, "--shard-optimizer", "--share-gpu", *flags, *more, ranks=2))
     flags += ["--shard-optimizer", "--share-gpu"]
-    train(folder, "broken", "--transport", "peer", "--stop-at", "5", *flags, ranks=2)
-    expect_same_run(one, train(folder, "broken", "--transport", "peer", "--resume", *flags, ranks=2))
-    for transport in ("staged", "socket"):
-        run = train(folder, "refused", "--transport", transport, *flags, ranks=2, code=USAGE)
-        expect("--shard-optimizer" in run.stderr and transport in run.stderr, run.stderr)
+    train(folder, "broken", *peer, "--stop-at", "5", *flags, ranks=2)
+    expect_same_run(one, train(folder, "broken", *peer, "--resume", *flags, ranks=2))
+    run = train(folder, "refused", "--transport", "staged", *flags, ranks=2, code=USAGE)
+    expect("--shard-optimizer" in run.stderr and "staged" in run.stderr, run.stderr)
 
 
 def trying_schedules(folder):

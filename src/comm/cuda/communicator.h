@@ -44,7 +44,8 @@ class Communicator<CudaDevice> {
   CommTimes take_times();
 
   std::string transport_name() const;
-  /// Whether reduce_scatter and all_gather are to be had: by one rank alone and over peer access.
+  /// Whether reduce_scatter and all_gather are to be had: by one rank alone, over peer access and
+  /// by the host ring.
   bool has_shards() const;
 
  private:

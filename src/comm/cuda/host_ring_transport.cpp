@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <exception>
-#include <map>
 #include <mutex>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "comm/cpu_threads.h"
 #include "comm/cuda/gpu_transport.h"
@@ -64,16 +64,14 @@ class HostRingTransport final : public GpuTransport {
   CudaView<float> window() override { return window_.view(); }
 
   void all_reduce(CudaStream& stream, Range range, int bucket, SumLoad /*load*/) override {
-    follow(to_host_, stream);
-    for (Range piece{range.begin, range.begin}; piece.end < range.end; piece.begin = piece.end) {
-      piece.end = std::min(range.end, piece.begin + kPieceElements);
-      float* const staging = host_.window().subview(piece).data();
-      copy_to_host(to_host_, staging, CudaView<const float>(window_.view().subview(piece)));
-      follow(sums_, to_host_);
-      sums_.call_host(sum_piece, sum_of(piece, bucket));
-      follow(from_host_, sums_);
-      copy_from_host(from_host_, window_.view().subview(piece), staging);
-    }
+    enqueue(&Communicator<CpuDevice>::all_reduce, stream, range, bucket);
+  }
+  bool has_shards() const override { return true; }
+  void reduce_scatter(CudaStream& stream, Range range, int bucket, SumLoad /*load*/) override {
+    enqueue(&Communicator<CpuDevice>::reduce_scatter, stream, range, bucket);
+  }
+  void all_gather(CudaStream& stream, Range range, int bucket, SumLoad /*load*/) override {
+    enqueue(&Communicator<CpuDevice>::all_gather, stream, range, bucket);
   }
 
   void finish(CudaStream& stream) override { follow(stream, from_host_); }
@@ -92,26 +90,45 @@ class HostRingTransport final : public GpuTransport {
   }
 
  private:
+  using Collective = void (Communicator<CpuDevice>::*)(CpuStream&, Range, int, SumLoad);
+
   /// What the call of the host for a piece has to know; graphs hold its address.
-  struct Sum {
+  struct Call {
     HostRingTransport* ring;
+    Collective collective;
     Range piece;
     int bucket;
+
+    friend bool operator==(const Call&, const Call&) = default;
   };
 
-  Sum* sum_of(Range piece, int bucket) {
-    auto& sum = sums_called_[{{piece.begin, piece.end}, bucket}];
-    if (!sum) {
-      sum = std::make_unique<Sum>(Sum{this, piece, bucket});
+  void enqueue(Collective collective, CudaStream& stream, Range range, int bucket) {
+    follow(to_host_, stream);
+    for (Range piece{range.begin, range.begin}; piece.end < range.end; piece.begin = piece.end) {
+      piece.end = std::min(range.end, piece.begin + kPieceElements);
+      float* const staging = host_.window().subview(piece).data();
+      copy_to_host(to_host_, staging, CudaView<const float>(window_.view().subview(piece)));
+      follow(sums_, to_host_);
+      sums_.call_host(run_piece, call_of({this, collective, piece, bucket}));
+      follow(from_host_, sums_);
+      copy_from_host(from_host_, window_.view().subview(piece), staging);
     }
-    return sum.get();
+  }
+
+  Call* call_of(const Call& call) {
+    const auto same = [&](const std::unique_ptr<Call>& other) { return *other == call; };
+    auto found = std::find_if(calls_.begin(), calls_.end(), same);
+    if (found == calls_.end()) {
+      found = calls_.insert(found, std::make_unique<Call>(call));
+    }
+    return found->get();
   }
 
   /// Runs on a thread of the driver, which no exception may reach. After a failure the rest of the
   /// run's sums are left out.
-  static void sum_piece(void* argument) {
-    const auto& sum = *static_cast<Sum*>(argument);
-    HostRingTransport& ring = *sum.ring;
+  static void run_piece(void* argument) {
+    const auto& call = *static_cast<Call*>(argument);
+    HostRingTransport& ring = *call.ring;
     {
       const std::lock_guard lock(ring.mutex_);
       if (ring.failure_) {
@@ -119,7 +136,7 @@ class HostRingTransport final : public GpuTransport {
       }
     }
     try {
-      ring.host_.all_reduce(ring.host_stream_, sum.piece, sum.bucket);
+      (ring.host_.*call.collective)(ring.host_stream_, call.piece, call.bucket, SumLoad::kBeside);
       ring.host_.finish(ring.host_stream_);
     } catch (...) {
       const std::lock_guard lock(ring.mutex_);
@@ -141,7 +158,7 @@ class HostRingTransport final : public GpuTransport {
   CudaStream sums_;  ///< calls of the host
   CudaStream from_host_;
   CudaEvent passed_;
-  std::map<std::pair<std::pair<int64_t, int64_t>, int>, std::unique_ptr<Sum>> sums_called_;
+  std::vector<std::unique_ptr<Call>> calls_;
   std::mutex mutex_;
   std::exception_ptr failure_;
 };
