@@ -14,6 +14,7 @@
 #include "comm/communicator.h"
 #include "comm/ring_lanes.h"
 #include "comm/ring_links.h"
+#include "comm/ring_work.h"
 #include "comm/transport_select.h"
 #include "core/base/clock.h"
 
@@ -27,7 +28,7 @@ constexpr int64_t kWakeElements = 4096;
 // nothing else to do, unless more ranks than cores are on this host.
 constexpr std::chrono::microseconds kSpinBeside{5};
 constexpr std::chrono::microseconds kSpinInFinish{100};
-// finish() this soon after the last all_reduce: waking the comm thread for that one was for
+// finish() this soon after the last collective: waking the comm thread for that one was for
 // nothing.
 constexpr std::chrono::microseconds kDirectFinish{50};
 
@@ -36,6 +37,8 @@ class CommunicatorAbort final : public AbortSource {
  public:
   explicit CommunicatorAbort(ControlPlane& control) : control_(control) {}
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
+  /// What runs from now on, for messages.
+  void set_work(RingWork work) { work_.store(work, std::memory_order_relaxed); }
 
   bool aborted() const noexcept override {
     return stopped_.load(std::memory_order_relaxed) || control_.aborted();
@@ -43,7 +46,9 @@ class CommunicatorAbort final : public AbortSource {
   void throw_if_aborted() const override {
     control_.throw_if_aborted();
     if (stopped_.load(std::memory_order_relaxed)) {
-      throw PeerLostError("the communicator was closed during an all-reduce");
+      const RingWork work = work_.load(std::memory_order_relaxed);
+      throw PeerLostError("the communicator was closed during {} {}",
+                          work == RingWork::kReduceScatter ? "a" : "an", ring_work_name(work));
     }
   }
   void await_cause() const override { control_.await_cause(); }
@@ -51,11 +56,13 @@ class CommunicatorAbort final : public AbortSource {
  private:
   ControlPlane& control_;
   std::atomic<bool> stopped_{false};
+  std::atomic<RingWork> work_{RingWork::kAllReduce};
 };
 
 struct Collective {
   Range range;
   int bucket = 0;
+  RingWork work = RingWork::kAllReduce;
 };
 
 }  // namespace
@@ -97,7 +104,8 @@ struct Communicator<CpuDevice>::Impl {
     }
   }
 
-  void submit(Range range, int bucket) {
+  void submit(const Collective& collective) {
+    const Range range = collective.range;
     LOCKSTEP_CHECK(
         range.begin >= 0 && range.begin <= range.end && range.end <= links_.window.size(),
         "[{}, {}) of a window of {} elements", range.begin, range.end, links_.window.size());
@@ -105,13 +113,14 @@ struct Communicator<CpuDevice>::Impl {
     {
       const std::lock_guard lock(mutex_);
       rethrow();
-      for (const Range& other : unfinished_) {
-        LOCKSTEP_CHECK(range.end <= other.begin || other.end <= range.begin,
-                       "[{}, {}) is summed already and not finished", range.begin, range.end);
+      for (const Collective& other : unfinished_) {
+        LOCKSTEP_CHECK(range.end <= other.range.begin || other.range.end <= range.begin,
+                       "[{}, {}) is {} already and not finished", range.begin, range.end,
+                       other.work == RingWork::kAllGather ? "gathered" : "summed");
       }
-      unfinished_.push_back(range);
+      unfinished_.push_back(collective);
       if (lanes_) {
-        queue_.push_back({range, bucket});
+        queue_.push_back(collective);
         worth_waking_ = worth_waking_ || range.size() >= kWakeElements;
         wake = worth_waking_ && !finish_expected();
         last_submit_ = Clock::now();
@@ -142,7 +151,7 @@ struct Communicator<CpuDevice>::Impl {
     }
     rethrow();
     if (!unfinished_.empty()) {
-      control_.set_bucket(last_bucket_);  // a sum ends when the neighbours have what it sent
+      control_.set_bucket(last_bucket_);  // a collective ends when the neighbours have what it sent
       guarded(lock, [&] { lanes_->drain(); });
       control_.set_bucket(-1);
       unfinished_.clear();
@@ -180,7 +189,8 @@ struct Communicator<CpuDevice>::Impl {
     worth_waking_ = worth_waking_ && !queue_.empty();
     last_bucket_ = next.bucket;
     control_.set_bucket(next.bucket);
-    guarded(lock, [&] { lanes_->run(next.range, next.bucket); });
+    abort_.set_work(next.work);
+    guarded(lock, [&] { lanes_->run(next.range, next.bucket, next.work); });
     control_.set_bucket(-1);
   }
 
@@ -232,9 +242,9 @@ struct Communicator<CpuDevice>::Impl {
   std::condition_variable wake_;  ///< for the comm thread: work or the end
   std::condition_variable done_;  ///< for finish(): a collective ended
   std::deque<Collective> queue_;
-  std::vector<Range> unfinished_;  ///< started since the last finish()
-  int last_bucket_ = -1;           ///< of the last collective that ran
-  size_t last_count_ = 0;          ///< how many there were at the last finish()
+  std::vector<Collective> unfinished_;  ///< started since the last finish()
+  int last_bucket_ = -1;                ///< of the last collective that ran
+  size_t last_count_ = 0;               ///< how many there were at the last finish()
   bool finish_was_direct_ = false;
   Clock::time_point last_submit_;
   std::optional<Clock::time_point> finishing_since_;  ///< while finish() runs, which counts itself
@@ -263,7 +273,17 @@ CpuView<float> Communicator<CpuDevice>::window() {
 
 void Communicator<CpuDevice>::all_reduce(CpuStream& /*stream*/, Range range, int bucket,
                                          SumLoad /*load*/) {
-  impl_->submit(range, bucket);
+  impl_->submit({range, bucket, RingWork::kAllReduce});
+}
+
+void Communicator<CpuDevice>::reduce_scatter(CpuStream& /*stream*/, Range range, int bucket,
+                                             SumLoad /*load*/) {
+  impl_->submit({range, bucket, RingWork::kReduceScatter});
+}
+
+void Communicator<CpuDevice>::all_gather(CpuStream& /*stream*/, Range range, int bucket,
+                                         SumLoad /*load*/) {
+  impl_->submit({range, bucket, RingWork::kAllGather});
 }
 
 void Communicator<CpuDevice>::finish(CpuStream& /*stream*/) {

@@ -4,6 +4,7 @@
 #include <sched.h>
 
 #include <array>
+#include <string>
 #include <utility>
 
 #include "comm/running_time.h"
@@ -43,13 +44,15 @@ auto RingExecutor::naming_peer(Stage stage, Call call) {
   }
 }
 
-void RingExecutor::run(Range range, int bucket) {
+void RingExecutor::run(Range range, int bucket, RingWork work) {
   bucket_ = bucket;
-  const CollectiveHeader mine = {++sequence_, range, sizeof(float), bucket};
+  work_ = work;
+  const CollectiveHeader mine = {++sequence_, range, sizeof(float), bucket, work};
+  wait(Stage::kSend, [&] { return send_->can_begin(); });
   send_->begin(mine);
   bool agreed = false;
   for (const RingAction& action :
-       ring_schedule(options_.rank, options_.world_size, range, options_.pace)) {
+       ring_schedule(options_.rank, options_.world_size, range, options_.pace, work)) {
     if (!agreed && action.kind != RingAction::Kind::kPublish) {
       agree(mine);
       agreed = true;
@@ -149,17 +152,17 @@ void RingExecutor::idle(Stage stage) {
 
 void RingExecutor::throw_late(Stage stage) const {
   throw TimeoutError(
-      "rank {} waited {:.1f} s for rank {} in the all-reduce of bucket {} ({} of collective {})",
-      options_.rank, std::chrono::duration<double>(limit(stage)).count(), peer(stage), bucket_,
-      name(stage), sequence_);
+      "rank {} waited {:.1f} s for rank {} in the {} of bucket {} ({} of collective {})",
+      options_.rank, std::chrono::duration<double>(limit(stage)).count(), peer(stage),
+      ring_work_name(work_), bucket_, name(stage), sequence_);
 }
 
 // A broken connection is a consequence: the cause, if another rank knows it, comes first.
 void RingExecutor::throw_lost(Stage stage, const PeerLostError& error) const {
   abort_.await_cause();
-  throw PeerLostError(
-      "rank {} lost rank {} in the all-reduce of bucket {} ({} of collective {}): {}",
-      options_.rank, peer(stage), bucket_, name(stage), sequence_, error.what());
+  throw PeerLostError("rank {} lost rank {} in the {} of bucket {} ({} of collective {}): {}",
+                      options_.rank, peer(stage), ring_work_name(work_), bucket_, name(stage),
+                      sequence_, error.what());
 }
 
 // Before anything of the predecessor's is touched: it must be in the same collective.
@@ -169,13 +172,16 @@ void RingExecutor::agree(const CollectiveHeader& mine) {
   if (mine == theirs) {
     return;
   }
-  const auto describe = [](const CollectiveHeader& header) {
-    return fmt::format("collective {}, bucket {}, elements [{}, {}) of {} bytes", header.sequence,
-                       header.bucket, header.range.begin, header.range.end, header.element_bytes);
+  const bool same_work = mine.work == theirs.work;
+  const auto describe = [&](const CollectiveHeader& header) {
+    const std::string work = same_work ? "" : fmt::format(" ({})", ring_work_name(header.work));
+    return fmt::format("collective {}{}, bucket {}, elements [{}, {}) of {} bytes", header.sequence,
+                       work, header.bucket, header.range.begin, header.range.end,
+                       header.element_bytes);
   };
-  throw RanksDisagreeError(
-      "the ranks call different all-reduces: rank {} is in {}; rank {} is in {}", options_.rank,
-      describe(mine), predecessor_, describe(theirs));
+  throw RanksDisagreeError("the ranks call different {}s: rank {} is in {}; rank {} is in {}",
+                           same_work ? ring_work_name(mine.work) : "collective", options_.rank,
+                           describe(mine), predecessor_, describe(theirs));
 }
 
 }  // namespace lockstep

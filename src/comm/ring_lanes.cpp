@@ -46,9 +46,9 @@ struct RingLanes::Lane {
   Lane(const RingOptions& options, RingEdges edges, const AbortSource& abort)
       : ring(options, std::move(edges.send), std::move(edges.recv), abort) {}
 
-  void run(Range range, int bucket) noexcept {
+  void run(Range range, int bucket, RingWork work) noexcept {
     try {
-      ring.run(range, bucket);
+      ring.run(range, bucket, work);
     } catch (...) {
       failure = std::current_exception();
     }
@@ -56,7 +56,7 @@ struct RingLanes::Lane {
 
   RingExecutor ring;
   Range part;
-  std::atomic<bool> called{false};  ///< the thread is to sum the part
+  std::atomic<bool> called{false};  ///< the thread is to do the part
   std::exception_ptr failure;
   std::thread thread;  ///< of all but the first
 };
@@ -94,9 +94,9 @@ void RingLanes::stop() noexcept {
   }
 }
 
-void RingLanes::run(Range range, int bucket) {
+void RingLanes::run(Range range, int bucket, RingWork work) {
   if (lanes_.size() == 1) {
-    lanes_.front().ring.run(range, bucket);
+    lanes_.front().ring.run(range, bucket, work);
     return;
   }
   const std::vector<Range> parts =
@@ -109,11 +109,12 @@ void RingLanes::run(Range range, int bucket) {
         lanes_[i].called = true;
       }
       bucket_ = bucket;
+      work_ = work;
       running_ = parts.size() - 1;
     }
     start_.notify_all();
   }
-  lanes_[0].run(parts[0], bucket);
+  lanes_[0].run(parts[0], bucket, work);
   spin_until([this] { return running_ == 0; });
   std::unique_lock lock(mutex_);
   done_.wait(lock, [this] { return running_ == 0; });
@@ -135,8 +136,9 @@ void RingLanes::serve(Lane& lane) {
     lane.called = false;
     const Range part = lane.part;
     const int bucket = bucket_;
+    const RingWork work = work_;
     lock.unlock();
-    lane.run(part, bucket);
+    lane.run(part, bucket, work);
     lock.lock();
     if (--running_ == 0) {
       done_.notify_one();

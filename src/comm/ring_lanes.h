@@ -10,13 +10,14 @@
 
 #include "comm/abort_source.h"
 #include "comm/ring_executor.h"
+#include "comm/ring_work.h"
 #include "comm/transport.h"
 #include "core/base/range.h"
 
 namespace lockstep {
 
-/// The parts of a range that lanes sum beside each other, in order; fewer than `lanes` when it is
-/// small. All but the ends of the range are multiples of `unit`. Pure.
+/// The parts of a range that lanes work on beside each other, in order; fewer than `lanes` when it
+/// is small. All but the ends of the range are multiples of `unit`. Pure.
 std::vector<Range> divide_among_lanes(Range range, int lanes, int64_t unit);
 
 /// Rings beside each other, each of a part of every range and all but the first on threads of their
@@ -32,7 +33,7 @@ class RingLanes {
   RingLanes& operator=(RingLanes&&) = delete;
 
   /// Returns or throws when all lanes have ended.
-  void run(Range range, int bucket);
+  void run(Range range, int bucket, RingWork work = RingWork::kAllReduce);
   void drain();
   void set_spin(std::chrono::microseconds spin);
 
@@ -49,7 +50,8 @@ class RingLanes {
   std::condition_variable start_;
   std::condition_variable done_;
   int bucket_ = -1;
-  std::atomic<size_t> running_{0};  ///< lanes with a thread that have a part to sum
+  RingWork work_ = RingWork::kAllReduce;
+  std::atomic<size_t> running_{0};  ///< lanes with a thread that have a part to do
   bool stopping_ = false;
 };
 

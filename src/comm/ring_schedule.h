@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "comm/ring_work.h"
 #include "core/base/arena_shard.h"
 #include "core/base/range.h"
 
@@ -16,13 +17,13 @@ struct RingPace {
   /// of a link, and no more, so that they are still in the cache when they are read. 0: all steps
   /// of one kind come together, for a transport that holds nothing in between.
   int64_t groups_ahead = 4;
-  /// A sum of two has one order: two ranks may take larger segments where messages are expensive.
-  /// A range of fewer than four of them is still cut into the smaller ones, so that both ranks have
-  /// a share.
+  /// A sum of two has one order: two ranks may take larger segments in an all-reduce where messages
+  /// are expensive. A range of fewer than four of them is still cut into the smaller ones, so that
+  /// both ranks have a share.
   int64_t segment_elements = kSegmentElements;
 };
 
-/// One thing that a rank does in a ring all-reduce.
+/// One thing that a rank does in a collective of the ring.
 struct RingAction {
   enum class Kind : uint8_t {
     kPublish,  ///< the successor may have `range` of this rank's window
@@ -35,8 +36,8 @@ struct RingAction {
   friend bool operator==(const RingAction&, const RingAction&) = default;
 };
 
-/// What `rank` of `world_size` does, in order, to sum `range` of everyone's window in place. Pure:
-/// no memory, no transport.
+/// What `rank` of `world_size` does, in order, to do `work` with `range` of everyone's window in
+/// place. Pure: no memory, no transport.
 ///
 /// The partial sum of a segment starts at the rank after its owner and travels to the owner (n-1
 /// reduce steps), then the finished sum travels on (n-1 copy steps); each rank sends 2(n-1)/n of
@@ -44,8 +45,12 @@ struct RingAction {
 /// additions follows from the segment's owner alone, so any division of the window into ranges
 /// gives the same bits. Each segment is forwarded as soon as it is consumed.
 ///
+/// Reduce-scatter is the first half of it and all-gather the second, of (n-1)/n of the range each.
+/// There owners are ArenaShard's at any pace.
+///
 /// Nothing is overwritten while the successor may still read it, with one exception that the
 /// executor closes: after the last action the successor may still read the segments published last.
-std::vector<RingAction> ring_schedule(int rank, int world_size, Range range, const RingPace& pace);
+std::vector<RingAction> ring_schedule(int rank, int world_size, Range range, const RingPace& pace,
+                                      RingWork work = RingWork::kAllReduce);
 
 }  // namespace lockstep

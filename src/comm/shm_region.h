@@ -33,7 +33,7 @@ class ShmCounter {
 /// An edge from a region's owner to its successor. Each counter has a cache line of its own, since
 /// its writer and its reader are on different cores.
 struct ShmChannel {
-  /// The successor is at most one collective behind: it must start one before this rank can end it.
+  /// The owner begins no collective before the successor has ended the one so many before it.
   static constexpr size_t kHeaders = 4;
 
   alignas(64) ShmCounter published;  ///< messages; posted by the region's owner

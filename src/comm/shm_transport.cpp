@@ -1,6 +1,7 @@
 #include "comm/shm_transport.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <utility>
 
@@ -23,15 +24,19 @@ class ShmSendEdge final : public SendEdge {
   ShmSendEdge(std::shared_ptr<const ShmRegion> own, int lane, bool write_through)
       : own_(std::move(own)), channel_(channel_of(*own_, lane)), write_through_(write_through) {}
 
-  void begin(const CollectiveHeader& header) override {
-    channel_.headers[header.sequence % ShmChannel::kHeaders] = header;
-    channel_.published.post(++published_);
+  bool can_begin() override {
+    return channel_.consumed.value() >= header_messages_[(sequence_ + 1) % ShmChannel::kHeaders];
   }
-  void publish(Range /*range*/) override { channel_.published.post(++published_); }
+  void begin(const CollectiveHeader& header) override {
+    sequence_ = header.sequence;
+    sums_come_back_ = write_through_ && header.work == RingWork::kAllReduce;
+    channel_.headers[sequence_ % ShmChannel::kHeaders] = header;
+    post();
+    header_messages_[sequence_ % ShmChannel::kHeaders] = published_;
+  }
+  void publish(Range /*range*/) override { post(); }
   bool flush() override { return true; }
-  // With write-through the successor reads a range before it sends the sum of it, which this rank
-  // has waited for.
-  bool drained() override { return write_through_ || channel_.consumed.value() >= published_; }
+  bool drained() override { return channel_.consumed.value() >= to_be_consumed_; }
   void sleep(std::chrono::microseconds limit) override {
     const uint64_t seen = channel_.consumed.value();
     if (seen < published_) {
@@ -40,10 +45,23 @@ class ShmSendEdge final : public SendEdge {
   }
 
  private:
+  void post() {
+    channel_.published.post(++published_);
+    if (!sums_come_back_) {
+      to_be_consumed_ = published_;
+    }
+  }
+
   std::shared_ptr<const ShmRegion> own_;
   ShmChannel& channel_;
   bool write_through_;
+  /// In an all-reduce with write-through the successor reads a range before it sends the sum of it,
+  /// which this rank has waited for.
+  bool sums_come_back_ = false;
+  uint64_t sequence_ = 0;
   uint64_t published_ = 0;
+  uint64_t to_be_consumed_ = 0;  ///< messages, before the window may be changed
+  std::array<uint64_t, ShmChannel::kHeaders> header_messages_{};  ///< the one of each header
 };
 
 class ShmRecvEdge final : public RecvEdge {
@@ -60,6 +78,7 @@ class ShmRecvEdge final : public RecvEdge {
       return false;
     }
     *header = channel_.headers[++sequence_ % ShmChannel::kHeaders];
+    stores_both_ = write_through_ && header->work == RingWork::kAllReduce;
     ++consumed_;
     return true;
   }
@@ -68,7 +87,7 @@ class ShmRecvEdge final : public RecvEdge {
     if (!arrived()) {
       return false;
     }
-    if (write_through_) {
+    if (stores_both_) {
       for (int64_t begin = range.begin; begin < range.end; begin += kWriteThroughBlock) {
         const Range block = {begin, std::min(begin + kWriteThroughBlock, range.end)};
         add_into(stream_, {own_->window() + begin, block.size()},
@@ -87,7 +106,7 @@ class ShmRecvEdge final : public RecvEdge {
     if (!arrived()) {
       return false;
     }
-    if (!write_through_) {
+    if (!stores_both_) {
       copy(own_->window(), peer_->window(), range);
     }
     ++consumed_;
@@ -113,6 +132,7 @@ class ShmRecvEdge final : public RecvEdge {
   std::shared_ptr<const ShmRegion> peer_;
   ShmChannel& channel_;
   bool write_through_;
+  bool stores_both_ = false;  ///< write-through, in this collective
   CpuStream stream_;
   uint64_t sequence_ = 0;
   uint64_t consumed_ = 0;

@@ -4,17 +4,19 @@
 #include <cstdint>
 #include <memory>
 
+#include "comm/ring_work.h"
 #include "core/base/range.h"
 
 namespace lockstep {
 
-/// What one all-reduce is about. Each rank sends it ahead of the data, and the receiver compares it
+/// What one collective is about. Each rank sends it ahead of the data, and the receiver compares it
 /// with its own: ranks that call different collectives must not add up different things.
 struct CollectiveHeader {
   uint64_t sequence = 0;  ///< of the collective in this run, from 1
   Range range;
   uint32_t element_bytes = 0;
   int32_t bucket = 0;
+  RingWork work = RingWork::kAllReduce;
 
   friend bool operator==(const CollectiveHeader&, const CollectiveHeader&) = default;
 };
@@ -39,6 +41,9 @@ class SendEdge {
   SendEdge(SendEdge&&) = delete;
   SendEdge& operator=(SendEdge&&) = delete;
 
+  /// Whether `begin` may be called: false while the receiver is too many collectives behind, since
+  /// not all of them have the sender wait for what the receiver does.
+  virtual bool can_begin() { return true; }
   virtual void begin(const CollectiveHeader& header) = 0;
   /// The receiver may have this range of the window, which stays as it is until `drained`, or until
   /// data that depends on its arrival is consumed. It may stay here until `drained` is called.
@@ -51,8 +56,8 @@ class SendEdge {
   virtual bool drained() = 0;
   /// While `flush` is false: what to wait for.
   virtual Readiness readiness() const { return {}; }
-  /// While `flush` is true and `drained` is not: returns after `limit`, or earlier when `drained`
-  /// may have become true.
+  /// While `flush` is true and `drained` or `can_begin` is not: returns after `limit`, or earlier
+  /// when that may have become true.
   virtual void sleep(std::chrono::microseconds limit) = 0;
 };
 

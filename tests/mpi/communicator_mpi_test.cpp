@@ -16,6 +16,7 @@
 #include "comm/peer_table.h"
 #include "comm/ring_schedule.h"
 #include "comm/run_under.h"
+#include "core/base/arena_shard.h"
 #include "core/base/error.h"
 #include "support/mpi_environment.h"
 #include "support/ring_inputs.h"
@@ -145,8 +146,11 @@ TEST_P(CommunicatorOver, KeepsThousandsOfSmallSumsApart) {
   EXPECT_EQ(run_group(GetParam(), 64, body), ExitCode::kDone);
 }
 
-/// Everyone's window after reals, whose sums depend on the order, were summed in this division.
-std::vector<std::string> windows_after(Ring ring, int lanes, const std::vector<Range>& division) {
+/// Everyone's window after reals, whose sums depend on the order, were summed in this division: by
+/// all-reduce, or in shards that were gathered after everybody had overwritten what it does not
+/// own.
+std::vector<std::string> windows_after(Ring ring, int lanes, const std::vector<Range>& division,
+                                       bool in_shards) {
   std::string bytes;
   const auto body = [&](Member& self) {
     for (int64_t i = 0; i < self.window.size(); ++i) {
@@ -154,9 +158,23 @@ std::vector<std::string> windows_after(Ring ring, int lanes, const std::vector<R
     }
     int bucket = 0;
     for (const Range& range : division) {
-      self.comm.all_reduce(self.stream, range, bucket++);
+      if (in_shards) {
+        self.comm.reduce_scatter(self.stream, range, bucket++);
+      } else {
+        self.comm.all_reduce(self.stream, range, bucket++);
+      }
     }
     self.comm.finish(self.stream);
+    if (in_shards) {
+      const ArenaShard own = {self.rank, self.world_size};
+      for (int64_t i = 0; i < self.window.size(); ++i) {
+        self.window[i] = own.owns(i) ? self.window[i] : -1.0F;
+      }
+      for (const Range& range : division) {
+        self.comm.all_gather(self.stream, range, bucket++);
+      }
+      self.comm.finish(self.stream);
+    }
     bytes.assign(reinterpret_cast<const char*>(self.window.data()),
                  static_cast<size_t>(self.window.size()) * sizeof(float));
   };
@@ -168,12 +186,14 @@ std::vector<std::string> windows_after(Ring ring, int lanes, const std::vector<R
 TEST(Communicator, GivesTheSameBitsOnEveryRankTransportDivisionAndLane) {
   const std::vector<Range> whole = {{0, 60 * kS + 9}};
   const std::vector<Range> divided = {{7 * kS + 1, 60 * kS + 9}, {kS, 7 * kS + 1}, {0, 5}, {5, kS}};
-  const std::string reference = windows_after(Ring::kShm, 1, whole)[0];
+  const std::string reference = windows_after(Ring::kShm, 1, whole, false)[0];
   for (const Ring ring : {Ring::kShm, Ring::kSocket, Ring::kMixed}) {
     for (const std::vector<Range>& division : {whole, divided}) {
       for (const int lanes : {1, 3}) {
-        for (const std::string& window : windows_after(ring, lanes, division)) {
-          EXPECT_TRUE(window == reference);
+        for (const bool in_shards : {false, true}) {
+          for (const std::string& window : windows_after(ring, lanes, division, in_shards)) {
+            EXPECT_TRUE(window == reference);
+          }
         }
       }
     }
@@ -188,6 +208,36 @@ TEST_P(CommunicatorOver, EveryRankLeavesWhenOneCallsAnotherSum) {
     self.comm.finish(self.stream);
   };
   EXPECT_EQ(run_group(GetParam(), 64, body), ExitCode::kRanksDisagree);
+}
+
+TEST_P(CommunicatorOver, EveryRankLeavesWhenOneCallsAnotherWork) {
+  const auto body = [](Member& self) {
+    self.comm.reduce_scatter(self.stream, {0, 10}, 0);
+    self.comm.finish(self.stream);
+    if (self.rank == 0) {
+      self.comm.all_reduce(self.stream, {0, 50}, 1);
+    } else {
+      self.comm.reduce_scatter(self.stream, {0, 50}, 1);
+    }
+    self.comm.finish(self.stream);
+  };
+  std::string message;
+  EXPECT_EQ(run_group(GetParam(), 64, body, milliseconds(60000), &message),
+            ExitCode::kRanksDisagree);
+  EXPECT_THAT(message, testing::HasSubstr("rank 0 is in collective 2 (all-reduce), bucket 1"));
+  EXPECT_THAT(message, testing::HasSubstr("is in collective 2 (reduce-scatter), bucket 1"));
+}
+
+TEST_P(CommunicatorOver, RefusesARangeThatIsNotFinished) {
+  const auto body = [](Member& self) {
+    self.comm.reduce_scatter(self.stream, {0, 10}, 0);
+    EXPECT_ANY_THROW(self.comm.all_gather(self.stream, {9, 12}, 1));
+    self.comm.finish(self.stream);
+    self.comm.all_gather(self.stream, {9, 12}, 1);
+    EXPECT_ANY_THROW(self.comm.reduce_scatter(self.stream, {0, 10}, 2));
+    self.comm.finish(self.stream);
+  };
+  EXPECT_EQ(run_group(GetParam(), 64, body), ExitCode::kDone);
 }
 
 TEST_P(CommunicatorOver, EveryRankLeavesWhenOneDoesNotCome) {

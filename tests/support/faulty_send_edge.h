@@ -17,6 +17,7 @@ class FaultySendEdge final : public SendEdge {
   FaultySendEdge(std::unique_ptr<SendEdge> edge, Fault fault, int at)
       : edge_(std::move(edge)), fault_(fault), at_(at) {}
 
+  bool can_begin() override { return !edge_ || edge_->can_begin(); }
   void begin(const CollectiveHeader& header) override {
     if (edge_) {
       edge_->begin(header);

@@ -1,8 +1,12 @@
 // Rings whose links lose, repeat, change or delay what they carry.
 #include <gtest/gtest.h>
+#include <sys/socket.h>
 
+#include <array>
 #include <chrono>
+#include <memory>
 
+#include "comm/socket_frame.h"
 #include "comm/socket_transport.h"
 #include "support/faulty_relay.h"
 #include "support/faulty_send_edge.h"
@@ -89,6 +93,24 @@ TEST(LyingRing, FindsAFlippedBitAnywhere) {
        {size_t{129}, size_t{40000}, size_t{65700}, size_t{131000}, size_t{250000}}) {
     EXPECT_THROW(run_over_relay(FaultyRelay::Lie::kFlip, at), PeerLostError) << "byte " << at;
   }
+}
+
+TEST(LyingRing, RefusesAHeaderOfNoWorkThatThereIs) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends.data()), 0);
+  const UniqueFd out(ends[0]);
+  CpuBuffer<float> window(1);
+  const std::unique_ptr<RecvEdge> edge =
+      make_socket_recv_edge(UniqueFd(ends[1]), window.view(), SocketPath::kLoopback);
+  Frame frame;
+  frame.kind = Frame::kHeader;
+  frame.message = 1;
+  frame.sequence = 1;
+  frame.work = 256;  // an all-reduce, if the lowest byte were the work
+  frame.frame_check = check_of(frame);
+  ASSERT_EQ(::send(out.get(), &frame, sizeof(frame), 0), ssize_t{sizeof(frame)});
+  CollectiveHeader header;
+  EXPECT_THROW(edge->try_begin(&header), PeerLostError);
 }
 
 TEST(LyingRing, FindsMissingBytesAndATruncatedStream) {

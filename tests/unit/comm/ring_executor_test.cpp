@@ -45,6 +45,72 @@ TEST_P(RingOver, SumsRangesOfEverySizeExactly) {
   }
 }
 
+const std::vector<Range> kShardedRanges = {
+    {0, 1}, {kS - 1, kS + 1}, {77, 77 + 2047},        {0, kS},
+    {3, 3}, {kS, 8 * kS},     {9 * kS, 9 * kS + 100}, {kS / 2, 9 * kS + 5}};
+
+TEST_P(RingOver, ScattersTheSumsOfRangesOfEverySizeToTheirOwners) {
+  for (int world = 2; world <= 5; ++world) {
+    const RingSetup setup = {world, GetParam(), 9 * kS + 100};
+    run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> window) {
+      for (const Range range : kShardedRanges) {
+        std::fill(window.begin(), window.end(), -1.0F);
+        for (int64_t i = range.begin; i < range.end; ++i) {
+          window[i] = integer_at(rank, i);
+        }
+        ring.run(range, 4, RingWork::kReduceScatter);
+        ring.drain();
+        expect_own_integer_sums(rank, world, range, window);
+      }
+    });
+  }
+}
+
+TEST_P(RingOver, GathersTheBitsOfTheOwners) {
+  for (int world = 2; world <= 5; ++world) {
+    const RingSetup setup = {world, GetParam(), 9 * kS + 100};
+    run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> window) {
+      for (const Range range : kShardedRanges) {
+        fill_with_bits(rank, window);
+        ring.run(range, 4, RingWork::kAllGather);
+        ring.drain();
+        expect_owners_bits(rank, world, range, window);
+      }
+    });
+  }
+}
+
+// Each of these ranges has one owner, and the rank with which its way begins waits for nobody's
+// data: so the rank before a late one may begin as many collectives as there are ranks before that
+// one has begun the first of them.
+TEST_P(RingOver, LetsRanksRunAheadOfALateOne) {
+  constexpr int world = 7;
+  constexpr int64_t rounds = 30;
+  for (const RingWork work : {RingWork::kReduceScatter, RingWork::kAllGather}) {
+    const RingSetup setup = {world, GetParam(), rounds * kS};
+    run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> window) {
+      for (int64_t i = 0; i < rounds; ++i) {
+        window[i * kS] = integer_at(rank, i);
+      }
+      for (int64_t i = 0; i < rounds; ++i) {
+        if (rank == 0) {
+          std::this_thread::sleep_for(milliseconds(5));
+        }
+        ring.run({i * kS, i * kS + 1}, static_cast<int>(i), work);
+      }
+      ring.drain();
+      for (int64_t i = 0; i < rounds; ++i) {
+        const auto owner = static_cast<int>(i % world);
+        if (work == RingWork::kAllGather) {
+          ASSERT_EQ(window[i * kS], integer_at(owner, i));
+        } else if (rank == owner) {
+          ASSERT_EQ(window[i * kS], integer_sum_at(world, i));
+        }
+      }
+    });
+  }
+}
+
 TEST_P(RingOver, KeepsManySmallSumsApart) {
   const RingSetup setup = {3, GetParam(), 64};
   run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> window) {
@@ -62,7 +128,7 @@ TEST_P(RingOver, KeepsManySmallSumsApart) {
 TEST_P(RingOver, DrainsBeforeTheWindowMayChange) {
   for (int world = 2; world <= 4; ++world) {
     RingSetup setup = {world, GetParam(), 5 * kS};
-    setup.slow_copies = true;
+    setup.slow = true;
     std::vector<std::vector<float>> sums(static_cast<size_t>(world));
     run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> window) {
       for (int64_t i = 0; i < window.size(); ++i) {
@@ -79,8 +145,38 @@ TEST_P(RingOver, DrainsBeforeTheWindowMayChange) {
   }
 }
 
+TEST_P(RingOver, DrainsShardsBeforeTheWindowMayChange) {
+  for (int world = 2; world <= 4; ++world) {
+    const Range whole = {0, 5 * kS};
+    RingSetup setup = {world, GetParam(), whole.end};
+    setup.slow = true;
+    std::vector<std::vector<float>> sums(static_cast<size_t>(world));
+    std::vector<std::vector<float>> gathered(static_cast<size_t>(world));
+    run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> window) {
+      for (int64_t i = 0; i < window.size(); ++i) {
+        window[i] = integer_at(rank, i);
+      }
+      ring.run(whole, 0, RingWork::kReduceScatter);
+      sums[static_cast<size_t>(rank)].assign(window.begin(), window.end());
+      ring.drain();
+      fill_with_bits(rank, window);
+      ring.run(whole, 0, RingWork::kAllGather);
+      gathered[static_cast<size_t>(rank)].assign(window.begin(), window.end());
+      ring.drain();
+      std::fill(window.begin(), window.end(), -1.0F);
+    });
+    for (int rank = 0; rank < world; ++rank) {
+      const auto of_rank = static_cast<size_t>(rank);
+      expect_own_integer_sums(rank, world, whole, {sums[of_rank].data(), whole.end});
+      expect_owners_bits(rank, world, whole, {gathered[of_rank].data(), whole.end});
+    }
+  }
+}
+
+/// Everyone's window after each range was summed by all-reduce, or in shards that were gathered.
 std::vector<std::vector<float>> sums_of_reals(int world, Links links,
-                                              const std::vector<Range>& division) {
+                                              const std::vector<Range>& division,
+                                              bool in_shards = false) {
   std::vector<std::vector<float>> results(static_cast<size_t>(world));
   const RingSetup setup = {world, links, 20 * kS + 9};
   run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> window) {
@@ -88,9 +184,13 @@ std::vector<std::vector<float>> sums_of_reals(int world, Links links,
       window[i] = real_at(rank, i);
     }
     for (const Range& range : division) {
-      ring.run(range, 0);
+      ring.run(range, 0, in_shards ? RingWork::kReduceScatter : RingWork::kAllReduce);
     }
     ring.drain();
+    if (in_shards) {
+      ring.run({0, window.size()}, 0, RingWork::kAllGather);
+      ring.drain();
+    }
     results[static_cast<size_t>(rank)].assign(window.begin(), window.end());
   });
   return results;
@@ -103,9 +203,11 @@ TEST(Ring, GivesTheSameBitsOnEveryRankTransportAndDivision) {
     const std::vector<float> reference = sums_of_reals(world, Links::kShm, whole)[0];
     for (const Links links : {Links::kShm, Links::kSocket, Links::kMixed}) {
       for (const std::vector<Range>& division : {whole, divided}) {
-        for (const std::vector<float>& sums : sums_of_reals(world, links, division)) {
-          ASSERT_EQ(std::memcmp(sums.data(), reference.data(), sums.size() * sizeof(float)), 0)
-              << world << " ranks";
+        for (const bool in_shards : {false, true}) {
+          for (const std::vector<float>& sums : sums_of_reals(world, links, division, in_shards)) {
+            ASSERT_EQ(std::memcmp(sums.data(), reference.data(), sums.size() * sizeof(float)), 0)
+                << world << " ranks";
+          }
         }
       }
     }
@@ -124,6 +226,25 @@ TEST_P(RingOver, NamesBothSidesWhenRanksCallDifferentCollectives) {
       ++disagreed;
       EXPECT_THAT(error.what(), HasSubstr("[0, 500)"));
       EXPECT_THAT(error.what(), HasSubstr("[0, 400)"));
+    } catch (const PeerLostError& error) {
+      ++disagreed;  // the other rank found out first and is gone
+    }
+  });
+  EXPECT_EQ(disagreed, 2);
+}
+
+TEST_P(RingOver, NamesBothWorksWhenRanksCallDifferentOnes) {
+  const RingSetup setup = {2, GetParam(), 1000};
+  std::atomic<int> disagreed{0};
+  run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> /*window*/) {
+    try {
+      ring.run({0, 500}, 2, rank == 0 ? RingWork::kReduceScatter : RingWork::kAllGather);
+      ADD_FAILURE() << "rank " << rank << " did something else than the other";
+    } catch (const RanksDisagreeError& error) {
+      ++disagreed;
+      EXPECT_THAT(error.what(), HasSubstr("the ranks call different collectives: "));
+      EXPECT_THAT(error.what(), HasSubstr("rank 0 is in collective 1 (reduce-scatter), bucket 2"));
+      EXPECT_THAT(error.what(), HasSubstr("rank 1 is in collective 1 (all-gather), bucket 2"));
     } catch (const PeerLostError& error) {
       ++disagreed;  // the other rank found out first and is gone
     }
@@ -195,17 +316,28 @@ void sum_over_smallest_buffers(int world, SocketPath path) {
     UniqueFd out = std::move(links[static_cast<size_t>(rank)][0]);
     UniqueFd in = std::move(links[static_cast<size_t>((rank + world - 1) % world)][1]);
     CpuBuffer<float> window(elements);
-    for (int64_t i = 0; i < elements; ++i) {
-      window.view()[i] = integer_at(rank, i);
-    }
+    const auto fill_with_integers = [&] {
+      for (int64_t i = 0; i < elements; ++i) {
+        window.view()[i] = integer_at(rank, i);
+      }
+    };
     RingOptions options;
     options.rank = rank;
     options.world_size = world;
     RingExecutor ring(options, make_socket_send_edge(std::move(out), window.view(), path),
                       make_socket_recv_edge(std::move(in), window.view(), path), kNoAbort);
+    fill_with_integers();
     ring.run({0, elements}, 0);
     ring.drain();
     expect_integer_sums(world, {0, elements}, window.view());
+    fill_with_integers();
+    ring.run({0, elements}, 0, RingWork::kReduceScatter);
+    ring.drain();
+    expect_own_integer_sums(rank, world, {0, elements}, window.view());
+    fill_with_bits(rank, window.view());
+    ring.run({0, elements}, 0, RingWork::kAllGather);
+    ring.drain();
+    expect_owners_bits(rank, world, {0, elements}, window.view());
   });
 }
 
@@ -252,18 +384,18 @@ class BrokenRecvEdge final : public RecvEdge {
 };
 
 /// What rank 1 of three says, whose predecessor is 0 and whose successor is 2.
-std::string complaint_about(Broken broken) {
+std::string complaint_about(Broken broken, RingWork work = RingWork::kAllReduce) {
   constexpr Range range{0, 3 * kS};
   constexpr int bucket = 4;
   RingOptions options;
   options.rank = 1;
   options.world_size = 3;
-  RingExecutor ring(
-      options, std::make_unique<BrokenSendEdge>(broken),
-      std::make_unique<BrokenRecvEdge>(broken, CollectiveHeader{1, range, sizeof(float), bucket}),
-      kNoAbort);
+  RingExecutor ring(options, std::make_unique<BrokenSendEdge>(broken),
+                    std::make_unique<BrokenRecvEdge>(
+                        broken, CollectiveHeader{1, range, sizeof(float), bucket, work}),
+                    kNoAbort);
   try {
-    ring.run(range, bucket);
+    ring.run(range, bucket, work);
     ring.drain();
   } catch (const PeerLostError& error) {
     return error.what();
@@ -281,6 +413,10 @@ TEST(Ring, NamesTheNeighbourToWhichAConnectionBroke) {
     EXPECT_THAT(complaint_about(broken),
                 HasSubstr("rank 1 lost rank 2 in the all-reduce of bucket 4 ("));
   }
+  EXPECT_THAT(complaint_about(Broken::kReduce, RingWork::kReduceScatter),
+              HasSubstr("rank 1 lost rank 0 in the reduce-scatter of bucket 4 (reduce"));
+  EXPECT_THAT(complaint_about(Broken::kCopy, RingWork::kAllGather),
+              HasSubstr("rank 1 lost rank 0 in the all-gather of bucket 4 (copy"));
 }
 
 TEST(Ring, DoesNotDeadlockWithTheSmallestSocketBuffers) {

@@ -60,6 +60,29 @@ TEST_P(RingLanesOver, SumExactlyInEveryRound) {
   }
 }
 
+TEST_P(RingLanesOver, KeepTheOwnersOfShards) {
+  for (int world = 2; world <= 3; ++world) {
+    RingSetup setup = {world, GetParam(), 60 * kS + 100};
+    setup.lanes = 3;
+    run_lanes(setup, [&](int rank, RingLanes& lanes, CpuView<float> window) {
+      for (const Range range :
+           {Range{0, window.size()}, Range{7, 8}, Range{kS + 3, 50 * kS}, Range{0, 33 * kS}}) {
+        std::fill(window.begin(), window.end(), -1.0F);
+        for (int64_t i = range.begin; i < range.end; ++i) {
+          window[i] = integer_at(rank, i);
+        }
+        lanes.run(range, 4, RingWork::kReduceScatter);
+        lanes.drain();
+        expect_own_integer_sums(rank, world, range, window);
+        fill_with_bits(rank, window);
+        lanes.run(range, 4, RingWork::kAllGather);
+        lanes.drain();
+        expect_owners_bits(rank, world, range, window);
+      }
+    });
+  }
+}
+
 TEST_P(RingLanesOver, EndWhenTheSumsDiffer) {
   RingSetup setup = {2, GetParam(), 60 * kS, std::chrono::milliseconds(300)};
   setup.lanes = 3;

@@ -5,6 +5,8 @@
 #include <array>
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <cstring>
 #include <functional>
 #include <memory>
 #include <thread>
@@ -14,7 +16,9 @@
 #include "comm/ring_executor.h"
 #include "comm/ring_links.h"
 #include "comm/ring_schedule.h"
+#include "core/base/arena_shard.h"
 #include "core/base/error.h"
+#include "core/base/random.h"
 #include "support/ring_inputs.h"
 #include "support/thread_bootstrap.h"
 #include "support/unmappable_bootstrap.h"
@@ -50,7 +54,7 @@ struct RingSetup {
   std::chrono::milliseconds timeout{20000};
   std::function<std::unique_ptr<SendEdge>(int rank, std::unique_ptr<SendEdge>)> wrap{};
   int lanes = 1;
-  bool slow_copies = false;  ///< every rank takes its time before it copies what was published
+  bool slow = false;  ///< every rank takes its time before it takes what was published
 };
 
 /// A receiving end that lets the sender run ahead.
@@ -59,7 +63,10 @@ class SlowRecvEdge final : public RecvEdge {
   explicit SlowRecvEdge(std::unique_ptr<RecvEdge> edge) : edge_(std::move(edge)) {}
 
   bool try_begin(CollectiveHeader* header) override { return edge_->try_begin(header); }
-  bool try_reduce(Range range) override { return edge_->try_reduce(range); }
+  bool try_reduce(Range range) override {
+    std::this_thread::sleep_for(std::chrono::milliseconds(5));
+    return edge_->try_reduce(range);
+  }
   bool try_copy(Range range) override {
     std::this_thread::sleep_for(std::chrono::milliseconds(5));
     return edge_->try_copy(range);
@@ -96,7 +103,7 @@ inline void connect_threads(const RingSetup& setup,
       if (setup.wrap) {
         edges.send = setup.wrap(ring.rank, std::move(edges.send));
       }
-      if (setup.slow_copies) {
+      if (setup.slow) {
         edges.recv = std::make_unique<SlowRecvEdge>(std::move(edges.recv));
       }
     }
@@ -115,17 +122,69 @@ inline void run_ring(const RingSetup& setup, const AbortSource& abort, const Bod
   });
 }
 
+/// What every rank puts into element i sums to, whatever the order.
+inline float integer_sum_at(int world, int64_t i) {
+  float sum = 0;
+  for (int rank = 0; rank < world; ++rank) {
+    sum += integer_at(rank, i);
+  }
+  return sum;
+}
+
 inline void expect_integer_sums(int world, Range range, CpuView<float> window) {
   for (int64_t i = 0; i < window.size(); ++i) {
-    float expected = -1;  // untouched outside the range
-    if (i >= range.begin && i < range.end) {
-      expected = 0;
-      for (int rank = 0; rank < world; ++rank) {
-        expected += integer_at(rank, i);
-      }
-    }
+    const bool inside = i >= range.begin && i < range.end;
+    const float expected = inside ? integer_sum_at(world, i) : -1;  // untouched outside
     ASSERT_EQ(window[i], expected) << "element " << i << " of [" << range.begin << ", " << range.end
                                    << ") and " << world << " ranks";
+  }
+}
+
+/// As expect_integer_sums, of the elements that `rank` owns and of those outside the range.
+inline void expect_own_integer_sums(int rank, int world, Range range, CpuView<float> window) {
+  const ArenaShard own = {rank, world};
+  for (int64_t i = 0; i < window.size(); ++i) {
+    const bool inside = i >= range.begin && i < range.end;
+    if (!inside || own.owns(i)) {
+      ASSERT_EQ(window[i], inside ? integer_sum_at(world, i) : -1)
+          << "element " << i << " of [" << range.begin << ", " << range.end << ") at rank " << rank
+          << " of " << world;
+    }
+  }
+}
+
+/// Bits of element i that an addition would not leave as they are: both zeros, NaNs with something
+/// in them, and numbers.
+inline uint32_t bits_at(int rank, int64_t i) {
+  const uint64_t random = random_bits(5, static_cast<uint64_t>(rank), static_cast<uint64_t>(i));
+  const auto low = static_cast<uint32_t>(random);
+  switch (random >> 62) {
+    case 0:
+      return low & 0x80000000U;
+    case 1:
+      return low | 0x7f800001U;
+    default:
+      return low;
+  }
+}
+
+inline void fill_with_bits(int rank, CpuView<float> window) {
+  for (int64_t i = 0; i < window.size(); ++i) {
+    const uint32_t bits = bits_at(rank, i);
+    std::memcpy(&window[i], &bits, sizeof(bits));
+  }
+}
+
+/// In the range the bits of each element's owner, outside it those that `rank` put there.
+inline void expect_owners_bits(int rank, int world, Range range, CpuView<float> window) {
+  for (int64_t i = 0; i < window.size(); ++i) {
+    const bool inside = i >= range.begin && i < range.end;
+    const auto owner = static_cast<int>(i / kS % world);
+    uint32_t bits = 0;
+    std::memcpy(&bits, &window[i], sizeof(bits));
+    ASSERT_EQ(bits, bits_at(inside ? owner : rank, i))
+        << "element " << i << " of [" << range.begin << ", " << range.end << ") at rank " << rank
+        << " of " << world;
   }
 }
 

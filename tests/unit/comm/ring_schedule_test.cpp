@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <deque>
+#include <iterator>
 #include <map>
 #include <numeric>
 #include <random>
+#include <string>
 #include <vector>
 
 namespace lockstep {
@@ -14,16 +16,20 @@ namespace {
 
 constexpr int64_t kS = kSegmentElements;
 
-/// All ranks of one all-reduce, each at some point of its schedule. An element's value is the list
-/// of the ranks that were added up to make it, in order.
+/// All ranks of one collective, each at some point of its schedule. An element's value is the list
+/// of the ranks that were added up to make it, in order. Of an all-gather the owners have the sums
+/// from the beginning.
 class Simulation {
  public:
-  Simulation(int world, Range range, const RingPace& pace) {
+  Simulation(int world, Range range, const RingPace& pace, RingWork work = RingWork::kAllReduce)
+      : work_(work), ranks_(static_cast<size_t>(world)) {
     for (int rank = 0; rank < world; ++rank) {
-      ranks_.push_back({ring_schedule(rank, world, range, pace), 0, {}, {}});
-      Rank& self = ranks_.back();
+      Rank& self = ranks_[static_cast<size_t>(rank)];
+      self.schedule = ring_schedule(rank, world, range, pace, work);
       for (const RingAction& action : self.schedule) {
-        self.parts[action.range.begin] = {action.range, {rank}, 0};
+        const int64_t begin = action.range.begin;
+        const bool whole = work == RingWork::kAllGather && owns(rank, begin);
+        self.parts[begin] = {action.range, whole ? order_of(begin, kS) : std::vector{rank}, 0};
       }
     }
   }
@@ -70,22 +76,21 @@ class Simulation {
     }
   }
 
+  /// Of everyone, or of a reduce-scatter's owners.
   void expect_sums(Range range, int64_t segment = kS) const {
-    const int world = static_cast<int>(ranks_.size());
-    for (const Rank& rank : ranks_) {
-      EXPECT_EQ(rank.next, rank.schedule.size()) << "a rank waits for ever";
-      EXPECT_TRUE(rank.published.empty()) << "data that nobody consumed";
+    for (const size_t rank : ranks()) {
+      const Rank& self = ranks_[rank];
+      EXPECT_EQ(self.next, self.schedule.size()) << "a rank waits for ever";
+      EXPECT_TRUE(self.published.empty()) << "data that nobody consumed";
       int64_t position = range.begin;
-      for (const auto& [begin, part] : rank.parts) {
+      for (const auto& [begin, part] : self.parts) {
         EXPECT_EQ(begin, position);
         position = part.range.end;
-        std::vector<int> order;
-        for (int hop = 1; hop <= world; ++hop) {
-          order.push_back(static_cast<int>((begin / segment + hop) % world));
+        if (work_ != RingWork::kReduceScatter || owns(static_cast<int>(rank), begin)) {
+          EXPECT_EQ(part.value, order_of(begin, segment)) << "sum of the segment at " << begin;
         }
-        EXPECT_EQ(part.value, order) << "sum of the segment at " << begin;
       }
-      EXPECT_EQ(position, world == 1 ? range.begin : range.end);
+      EXPECT_EQ(position, ranks_.size() == 1 ? range.begin : range.end);
     }
   }
 
@@ -120,6 +125,20 @@ class Simulation {
     std::deque<Message> published;
   };
 
+  bool owns(int rank, int64_t position) const {
+    return ArenaShard{rank, std::ssize(ranks_)}.owns(position);
+  }
+
+  /// The order in which the ranks are added up there.
+  std::vector<int> order_of(int64_t position, int64_t segment) const {
+    const int64_t world = std::ssize(ranks_);
+    std::vector<int> order;
+    for (int64_t hop = 1; hop <= world; ++hop) {
+      order.push_back(static_cast<int>((position / segment + hop) % world));
+    }
+    return order;
+  }
+
   void consume(RingAction::Kind kind, int rank, const Part& theirs, Part& mine) const {
     if (kind == RingAction::Kind::kReduce) {
       EXPECT_EQ(mine.value, std::vector<int>{rank}) << "added twice";
@@ -131,6 +150,7 @@ class Simulation {
     ++mine.version;
   }
 
+  RingWork work_;
   std::vector<Rank> ranks_;
 };
 
@@ -143,7 +163,18 @@ const std::vector<Range> kRanges = {{0, 1},
                                     {7 * kS, 40 * kS},
                                     {17, 29 * kS - 3}};
 
-TEST(RingSchedule, GivesEveryElementEveryRankOnceInTheOrderOfItsPosition) {
+class RingScheduleOf : public testing::TestWithParam<RingWork> {};
+
+INSTANTIATE_TEST_SUITE_P(Works, RingScheduleOf,
+                         testing::Values(RingWork::kAllReduce, RingWork::kReduceScatter,
+                                         RingWork::kAllGather),
+                         [](const testing::TestParamInfo<RingWork>& tested) {
+                           std::string name(ring_work_name(tested.param));
+                           std::erase(name, '-');
+                           return name;
+                         });
+
+TEST_P(RingScheduleOf, GivesEveryElementEveryRankOnceInTheOrderOfItsPosition) {
   std::mt19937 generator(7);
   for (int world = 1; world <= 9; ++world) {
     for (const Range range : kRanges) {
@@ -151,10 +182,10 @@ TEST(RingSchedule, GivesEveryElementEveryRankOnceInTheOrderOfItsPosition) {
         SCOPED_TRACE(testing::Message() << world << " ranks, [" << range.begin << ", " << range.end
                                         << "), " << ahead << " groups ahead");
         const RingPace pace{.groups_ahead = ahead};
-        Simulation first_rank_first(world, range, pace);
+        Simulation first_rank_first(world, range, pace, GetParam());
         first_rank_first.run([&] { return first_rank_first.ranks(); });
         first_rank_first.expect_sums(range);
-        Simulation any_order(world, range, pace);
+        Simulation any_order(world, range, pace, GetParam());
         any_order.run([&] {
           std::vector<size_t> order = any_order.ranks();
           std::shuffle(order.begin(), order.end(), generator);
@@ -166,12 +197,14 @@ TEST(RingSchedule, GivesEveryElementEveryRankOnceInTheOrderOfItsPosition) {
   }
 }
 
-TEST(RingSchedule, SendsTheLeastThatARingCan) {
+TEST_P(RingScheduleOf, SendsTheLeastThatARingCan) {
+  const int64_t halves = GetParam() == RingWork::kAllReduce ? 2 : 1;
   for (int world = 2; world <= 9; ++world) {
     const Range range = {int64_t{world} * kS, int64_t{4} * world * kS};
-    const Simulation simulation(world, range, {.groups_ahead = 2});
+    const Simulation simulation(world, range, {.groups_ahead = 2}, GetParam());
     for (const size_t rank : simulation.ranks()) {
-      EXPECT_EQ(simulation.elements_sent(rank) * world, 2 * (int64_t{world} - 1) * range.size());
+      EXPECT_EQ(simulation.elements_sent(rank) * world,
+                halves * (int64_t{world} - 1) * range.size());
     }
   }
 }
@@ -188,9 +221,9 @@ TEST(RingSchedule, ForwardsASegmentRightAfterItWasConsumed) {
   }
 }
 
-TEST(RingSchedule, HasNothingToDoForOneRankOrNoElements) {
-  EXPECT_TRUE(ring_schedule(0, 1, {0, 100}, {}).empty());
-  EXPECT_TRUE(ring_schedule(2, 4, {50, 50}, {}).empty());
+TEST_P(RingScheduleOf, HasNothingToDoForOneRankOrNoElements) {
+  EXPECT_TRUE(ring_schedule(0, 1, {0, 100}, {}, GetParam()).empty());
+  EXPECT_TRUE(ring_schedule(2, 4, {50, 50}, {}, GetParam()).empty());
 }
 
 TEST(RingSchedule, CutsALargeRangeOfTwoRanksAsTheTransportsLike) {
@@ -208,6 +241,21 @@ TEST(RingSchedule, CutsALargeRangeOfTwoRanksAsTheTransportsLike) {
   }
   const Range small = {0, 16 * kS - 1};
   EXPECT_EQ(ring_schedule(0, 2, small, pace), ring_schedule(0, 2, small, {.groups_ahead = 2}));
+}
+
+TEST(RingSchedule, KeepsTheOwnersOfShardsWhereTransportsLikeLargeSegments) {
+  const RingPace pace{.groups_ahead = 2, .segment_elements = 4 * kS};
+  for (const RingWork work : {RingWork::kReduceScatter, RingWork::kAllGather}) {
+    for (const Range range : {Range{0, 16 * kS}, Range{17, 29 * kS - 3}}) {
+      Simulation simulation(2, range, pace, work);
+      simulation.run([&] { return simulation.ranks(); });
+      simulation.expect_sums(range);
+      for (const int rank : {0, 1}) {
+        EXPECT_EQ(ring_schedule(rank, 2, range, pace, work),
+                  ring_schedule(rank, 2, range, {.groups_ahead = 2}, work));
+      }
+    }
+  }
 }
 
 }  // namespace
