@@ -15,6 +15,7 @@
 #include "kernels/gemm.h"
 #include "kernels/layernorm.h"
 #include "kernels/reduce.h"
+#include "kernels/segment_norms.h"
 #include "kernels/weight_gradient.h"
 
 namespace lockstep {

@@ -24,7 +24,7 @@ class ReduceCheck {
   /// To check sums of windows of `options.window_elements` that `checked`, the transport's name,
   /// makes, of `shard` alone. Collective.
   ReduceCheck(Bootstrap& bootstrap, const PeerTable& peers, ControlPlane& control,
-              const CommunicatorOptions& options, std::string checked, const ArenaShard& shard)
+              const CommunicatorOptions& options, std::string checked, const ArenaShard& shard = {})
       : checked_(std::move(checked)),
         shard_(shard),
         ring_(bootstrap, peers, control, other(options, checked_)) {}

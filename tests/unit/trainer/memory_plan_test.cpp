@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "core/base/arena_shard.h"
 #include "core/base/error.h"
 #include "core/base/host_memory.h"
 #include "support/error_of.h"

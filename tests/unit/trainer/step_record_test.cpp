@@ -56,7 +56,7 @@ TEST(WindowLayout, PartsAreNeighboursWithoutGapOrOverlap) {
 TEST(WindowLayout, PartsOfAShardAreOwnedAsTheGradientsAre) {
   constexpr int64_t kS = kSegmentElements;
   const int64_t arena = 9 * kS + 128;
-  for (const int64_t ranks : {2, 3}) {
+  for (const int ranks : {2, 3}) {
     const BatchPlan batch{4, 2, ranks};
     const WindowLayout whole(arena, batch, 20);
     const WindowLayout layout(arena, batch, 20, true);
@@ -64,7 +64,8 @@ TEST(WindowLayout, PartsOfAShardAreOwnedAsTheGradientsAre) {
     EXPECT_FALSE(whole.sharded());
     EXPECT_EQ(layout.summed(), (Range{0, whole.elements()}));
     EXPECT_GE(layout.segment_sums.begin, layout.evaluation.end);
-    EXPECT_EQ(layout.segment_sums.size(), 2 * (SegmentSums{arena, ranks}.size()));
+    const SegmentSums sums{arena, ranks};
+    EXPECT_EQ(layout.segment_sums.size(), 2 * sums.size());
     EXPECT_EQ(layout.parameters.begin, layout.segment_sums.end);
     EXPECT_EQ(layout.parameters.size(), arena);
     EXPECT_EQ(layout.elements(), layout.parameters.end);
