@@ -11,10 +11,10 @@
 #include <utility>
 
 #include "comm/abort_source.h"
+#include "comm/collective_kind.h"
 #include "comm/communicator.h"
 #include "comm/ring_lanes.h"
 #include "comm/ring_links.h"
-#include "comm/ring_work.h"
 #include "comm/transport_select.h"
 #include "core/base/clock.h"
 
@@ -38,7 +38,7 @@ class CommunicatorAbort final : public AbortSource {
   explicit CommunicatorAbort(ControlPlane& control) : control_(control) {}
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
   /// What runs from now on, for messages.
-  void set_work(RingWork work) { work_.store(work, std::memory_order_relaxed); }
+  void set_kind(CollectiveKind kind) { kind_.store(kind, std::memory_order_relaxed); }
 
   bool aborted() const noexcept override {
     return stopped_.load(std::memory_order_relaxed) || control_.aborted();
@@ -46,9 +46,10 @@ class CommunicatorAbort final : public AbortSource {
   void throw_if_aborted() const override {
     control_.throw_if_aborted();
     if (stopped_.load(std::memory_order_relaxed)) {
-      const RingWork work = work_.load(std::memory_order_relaxed);
+      const CollectiveKind kind = kind_.load(std::memory_order_relaxed);
       throw PeerLostError("the communicator was closed during {} {}",
-                          work == RingWork::kReduceScatter ? "a" : "an", ring_work_name(work));
+                          kind == CollectiveKind::kReduceScatter ? "a" : "an",
+                          collective_name(kind));
     }
   }
   void await_cause() const override { control_.await_cause(); }
@@ -56,13 +57,13 @@ class CommunicatorAbort final : public AbortSource {
  private:
   ControlPlane& control_;
   std::atomic<bool> stopped_{false};
-  std::atomic<RingWork> work_{RingWork::kAllReduce};
+  std::atomic<CollectiveKind> kind_{CollectiveKind::kAllReduce};
 };
 
 struct Collective {
   Range range;
   int bucket = 0;
-  RingWork work = RingWork::kAllReduce;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
 };
 
 }  // namespace
@@ -116,7 +117,7 @@ struct Communicator<CpuDevice>::Impl {
       for (const Collective& other : unfinished_) {
         LOCKSTEP_CHECK(range.end <= other.range.begin || other.range.end <= range.begin,
                        "[{}, {}) is {} already and not finished", range.begin, range.end,
-                       other.work == RingWork::kAllGather ? "gathered" : "summed");
+                       other.kind == CollectiveKind::kAllGather ? "gathered" : "summed");
       }
       unfinished_.push_back(collective);
       if (lanes_) {
@@ -189,8 +190,8 @@ struct Communicator<CpuDevice>::Impl {
     worth_waking_ = worth_waking_ && !queue_.empty();
     last_bucket_ = next.bucket;
     control_.set_bucket(next.bucket);
-    abort_.set_work(next.work);
-    guarded(lock, [&] { lanes_->run(next.range, next.bucket, next.work); });
+    abort_.set_kind(next.kind);
+    guarded(lock, [&] { lanes_->run(next.range, next.bucket, next.kind); });
     control_.set_bucket(-1);
   }
 
@@ -273,17 +274,17 @@ CpuView<float> Communicator<CpuDevice>::window() {
 
 void Communicator<CpuDevice>::all_reduce(CpuStream& /*stream*/, Range range, int bucket,
                                          SumLoad /*load*/) {
-  impl_->submit({range, bucket, RingWork::kAllReduce});
+  impl_->submit({range, bucket, CollectiveKind::kAllReduce});
 }
 
 void Communicator<CpuDevice>::reduce_scatter(CpuStream& /*stream*/, Range range, int bucket,
                                              SumLoad /*load*/) {
-  impl_->submit({range, bucket, RingWork::kReduceScatter});
+  impl_->submit({range, bucket, CollectiveKind::kReduceScatter});
 }
 
 void Communicator<CpuDevice>::all_gather(CpuStream& /*stream*/, Range range, int bucket,
                                          SumLoad /*load*/) {
-  impl_->submit({range, bucket, RingWork::kAllGather});
+  impl_->submit({range, bucket, CollectiveKind::kAllGather});
 }
 
 void Communicator<CpuDevice>::finish(CpuStream& /*stream*/) {

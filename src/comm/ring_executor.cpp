@@ -44,15 +44,15 @@ auto RingExecutor::naming_peer(Stage stage, Call call) {
   }
 }
 
-void RingExecutor::run(Range range, int bucket, RingWork work) {
+void RingExecutor::run(Range range, int bucket, CollectiveKind kind) {
   bucket_ = bucket;
-  work_ = work;
-  const CollectiveHeader mine = {++sequence_, range, sizeof(float), bucket, work};
+  kind_ = kind;
+  const CollectiveHeader mine = {++sequence_, range, sizeof(float), bucket, kind};
   wait(Stage::kSend, [&] { return send_->can_begin(); });
   send_->begin(mine);
   bool agreed = false;
   for (const RingAction& action :
-       ring_schedule(options_.rank, options_.world_size, range, options_.pace, work)) {
+       ring_schedule(options_.rank, options_.world_size, range, options_.pace, kind)) {
     if (!agreed && action.kind != RingAction::Kind::kPublish) {
       agree(mine);
       agreed = true;
@@ -154,14 +154,14 @@ void RingExecutor::throw_late(Stage stage) const {
   throw TimeoutError(
       "rank {} waited {:.1f} s for rank {} in the {} of bucket {} ({} of collective {})",
       options_.rank, std::chrono::duration<double>(limit(stage)).count(), peer(stage),
-      ring_work_name(work_), bucket_, name(stage), sequence_);
+      collective_name(kind_), bucket_, name(stage), sequence_);
 }
 
 // A broken connection is a consequence: the cause, if another rank knows it, comes first.
 void RingExecutor::throw_lost(Stage stage, const PeerLostError& error) const {
   abort_.await_cause();
   throw PeerLostError("rank {} lost rank {} in the {} of bucket {} ({} of collective {}): {}",
-                      options_.rank, peer(stage), ring_work_name(work_), bucket_, name(stage),
+                      options_.rank, peer(stage), collective_name(kind_), bucket_, name(stage),
                       sequence_, error.what());
 }
 
@@ -172,15 +172,15 @@ void RingExecutor::agree(const CollectiveHeader& mine) {
   if (mine == theirs) {
     return;
   }
-  const bool same_work = mine.work == theirs.work;
+  const bool same_kind = mine.kind == theirs.kind;
   const auto describe = [&](const CollectiveHeader& header) {
-    const std::string work = same_work ? "" : fmt::format(" ({})", ring_work_name(header.work));
+    const std::string kind = same_kind ? "" : fmt::format(" ({})", collective_name(header.kind));
     return fmt::format("collective {}{}, bucket {}, elements [{}, {}) of {} bytes", header.sequence,
-                       work, header.bucket, header.range.begin, header.range.end,
+                       kind, header.bucket, header.range.begin, header.range.end,
                        header.element_bytes);
   };
   throw RanksDisagreeError("the ranks call different {}s: rank {} is in {}; rank {} is in {}",
-                           same_work ? ring_work_name(mine.work) : "collective", options_.rank,
+                           same_kind ? collective_name(mine.kind) : "collective", options_.rank,
                            describe(mine), predecessor_, describe(theirs));
 }
 

@@ -7,8 +7,8 @@
 #include <string_view>
 
 #include "comm/abort_source.h"
+#include "comm/collective_kind.h"
 #include "comm/ring_schedule.h"
-#include "comm/ring_work.h"
 #include "comm/transport.h"
 #include "core/base/error.h"
 #include "core/base/range.h"
@@ -30,11 +30,11 @@ class RingExecutor {
   RingExecutor(const RingOptions& options, std::unique_ptr<SendEdge> send,
                std::unique_ptr<RecvEdge> recv, const AbortSource& abort);
 
-  /// Does `work` with `range` of all ranks' windows. When it returns this rank's window holds the
-  /// result; the successor may still read the range until `drain` returns. Throws the first cause
-  /// when the run is aborted, TimeoutError, PeerLostError, or RanksDisagreeError when the
-  /// predecessor is in another collective.
-  void run(Range range, int bucket, RingWork work = RingWork::kAllReduce);
+  /// Runs one collective over `range` of all ranks' windows. When it returns this rank's window
+  /// holds the result; the successor may still read the range until `drain` returns. Throws the
+  /// first cause when the run is aborted, TimeoutError, PeerLostError, or RanksDisagreeError when
+  /// the predecessor is in another collective.
+  void run(Range range, int bucket, CollectiveKind kind = CollectiveKind::kAllReduce);
 
   /// Waits until the successor has read everything.
   void drain();
@@ -69,7 +69,7 @@ class RingExecutor {
   std::atomic<std::chrono::microseconds> spin_{std::chrono::microseconds{0}};
   uint64_t sequence_ = 0;
   int bucket_ = -1;
-  RingWork work_ = RingWork::kAllReduce;
+  CollectiveKind kind_ = CollectiveKind::kAllReduce;
 };
 
 }  // namespace lockstep

@@ -46,9 +46,9 @@ struct RingLanes::Lane {
   Lane(const RingOptions& options, RingEdges edges, const AbortSource& abort)
       : ring(options, std::move(edges.send), std::move(edges.recv), abort) {}
 
-  void run(Range range, int bucket, RingWork work) noexcept {
+  void run(Range range, int bucket, CollectiveKind kind) noexcept {
     try {
-      ring.run(range, bucket, work);
+      ring.run(range, bucket, kind);
     } catch (...) {
       failure = std::current_exception();
     }
@@ -94,9 +94,9 @@ void RingLanes::stop() noexcept {
   }
 }
 
-void RingLanes::run(Range range, int bucket, RingWork work) {
+void RingLanes::run(Range range, int bucket, CollectiveKind kind) {
   if (lanes_.size() == 1) {
-    lanes_.front().ring.run(range, bucket, work);
+    lanes_.front().ring.run(range, bucket, kind);
     return;
   }
   const std::vector<Range> parts =
@@ -109,12 +109,12 @@ void RingLanes::run(Range range, int bucket, RingWork work) {
         lanes_[i].called = true;
       }
       bucket_ = bucket;
-      work_ = work;
+      kind_ = kind;
       running_ = parts.size() - 1;
     }
     start_.notify_all();
   }
-  lanes_[0].run(parts[0], bucket, work);
+  lanes_[0].run(parts[0], bucket, kind);
   spin_until([this] { return running_ == 0; });
   std::unique_lock lock(mutex_);
   done_.wait(lock, [this] { return running_ == 0; });
@@ -136,9 +136,9 @@ void RingLanes::serve(Lane& lane) {
     lane.called = false;
     const Range part = lane.part;
     const int bucket = bucket_;
-    const RingWork work = work_;
+    const CollectiveKind kind = kind_;
     lock.unlock();
-    lane.run(part, bucket, work);
+    lane.run(part, bucket, kind);
     lock.lock();
     if (--running_ == 0) {
       done_.notify_one();

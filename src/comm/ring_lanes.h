@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "comm/abort_source.h"
+#include "comm/collective_kind.h"
 #include "comm/ring_executor.h"
-#include "comm/ring_work.h"
 #include "comm/transport.h"
 #include "core/base/range.h"
 
@@ -33,7 +33,7 @@ class RingLanes {
   RingLanes& operator=(RingLanes&&) = delete;
 
   /// Returns or throws when all lanes have ended.
-  void run(Range range, int bucket, RingWork work = RingWork::kAllReduce);
+  void run(Range range, int bucket, CollectiveKind kind = CollectiveKind::kAllReduce);
   void drain();
   void set_spin(std::chrono::microseconds spin);
 
@@ -50,7 +50,7 @@ class RingLanes {
   std::condition_variable start_;
   std::condition_variable done_;
   int bucket_ = -1;
-  RingWork work_ = RingWork::kAllReduce;
+  CollectiveKind kind_ = CollectiveKind::kAllReduce;
   std::atomic<size_t> running_{0};  ///< lanes with a thread that have a part to do
   bool stopping_ = false;
 };

@@ -16,18 +16,18 @@ int64_t modulo(int64_t value, int64_t divisor) {
 /// step; an all-gather begins with it, when the sum is there already.
 class Plan {
  public:
-  Plan(int rank, int world_size, Range range, int64_t segment_elements, RingWork work)
+  Plan(int rank, int world_size, Range range, int64_t segment_elements, CollectiveKind kind)
       : rank_(rank),
         world_(world_size),
         range_(range),
         segment_elements_(segment_elements),
-        work_(work) {}
+        kind_(kind) {}
 
   int64_t first_group() const { return range_.begin / segment_elements_ / world_; }
   int64_t last_group() const { return (range_.end - 1) / segment_elements_ / world_; }
-  int64_t first_step() const { return work_ == RingWork::kAllGather ? world_ - 2 : -1; }
+  int64_t first_step() const { return kind_ == CollectiveKind::kAllGather ? world_ - 2 : -1; }
   int64_t last_step() const {
-    return work_ == RingWork::kReduceScatter ? world_ - 2 : 2 * world_ - 3;
+    return kind_ == CollectiveKind::kReduceScatter ? world_ - 2 : 2 * world_ - 3;
   }
 
   /// Takes one step of one group: consumes what the predecessor sent in it, and publishes the
@@ -57,14 +57,14 @@ class Plan {
   int64_t world_;
   Range range_;
   int64_t segment_elements_;
-  RingWork work_;
+  CollectiveKind kind_;
   std::vector<RingAction> actions_;
 };
 
 }  // namespace
 
 std::vector<RingAction> ring_schedule(int rank, int world_size, Range range, const RingPace& pace,
-                                      RingWork work) {
+                                      CollectiveKind kind) {
   LOCKSTEP_CHECK(rank >= 0 && rank < world_size, "rank {} of {}", rank, world_size);
   LOCKSTEP_CHECK(range.begin >= 0 && pace.groups_ahead >= 0, "range [{}, {}), {} groups ahead",
                  range.begin, range.end, pace.groups_ahead);
@@ -73,8 +73,9 @@ std::vector<RingAction> ring_schedule(int rank, int world_size, Range range, con
   if (world_size == 1 || range.empty()) {
     return {};
   }
-  const bool large = work == RingWork::kAllReduce && range.size() >= 4 * pace.segment_elements;
-  Plan plan(rank, world_size, range, large ? pace.segment_elements : kSegmentElements, work);
+  const bool large =
+      kind == CollectiveKind::kAllReduce && range.size() >= 4 * pace.segment_elements;
+  Plan plan(rank, world_size, range, large ? pace.segment_elements : kSegmentElements, kind);
   const int64_t first = plan.first_group();
   const int64_t last = plan.last_group();
   const int64_t ahead = pace.groups_ahead == 0 ? last - first + 1 : pace.groups_ahead;

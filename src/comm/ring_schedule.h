@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "comm/ring_work.h"
+#include "comm/collective_kind.h"
 #include "core/base/arena_shard.h"
 #include "core/base/range.h"
 
@@ -36,7 +36,7 @@ struct RingAction {
   friend bool operator==(const RingAction&, const RingAction&) = default;
 };
 
-/// What `rank` of `world_size` does, in order, to do `work` with `range` of everyone's window in
+/// What `rank` of `world_size` does, in order, in a collective of `range` of everyone's window, in
 /// place. Pure: no memory, no transport.
 ///
 /// The partial sum of a segment starts at the rank after its owner and travels to the owner (n-1
@@ -51,6 +51,6 @@ struct RingAction {
 /// Nothing is overwritten while the successor may still read it, with one exception that the
 /// executor closes: after the last action the successor may still read the segments published last.
 std::vector<RingAction> ring_schedule(int rank, int world_size, Range range, const RingPace& pace,
-                                      RingWork work = RingWork::kAllReduce);
+                                      CollectiveKind kind = CollectiveKind::kAllReduce);
 
 }  // namespace lockstep

@@ -29,7 +29,7 @@ class ShmSendEdge final : public SendEdge {
   }
   void begin(const CollectiveHeader& header) override {
     sequence_ = header.sequence;
-    sums_come_back_ = write_through_ && header.work == RingWork::kAllReduce;
+    sums_come_back_ = write_through_ && header.kind == CollectiveKind::kAllReduce;
     channel_.headers[sequence_ % ShmChannel::kHeaders] = header;
     post();
     header_messages_[sequence_ % ShmChannel::kHeaders] = published_;
@@ -78,7 +78,7 @@ class ShmRecvEdge final : public RecvEdge {
       return false;
     }
     *header = channel_.headers[++sequence_ % ShmChannel::kHeaders];
-    stores_both_ = write_through_ && header->work == RingWork::kAllReduce;
+    stores_both_ = write_through_ && header->kind == CollectiveKind::kAllReduce;
     ++consumed_;
     return true;
   }

@@ -5,7 +5,7 @@
 #include <span>
 #include <type_traits>
 
-#include "comm/ring_work.h"
+#include "comm/collective_kind.h"
 #include "core/base/crc32c.h"
 #include "core/device/cpu_device.h"
 
@@ -25,7 +25,7 @@ struct Frame {
   int64_t end = 0;
   int32_t bucket = 0;
   uint32_t data_check = 0;  ///< of the data, between hosts
-  uint32_t work = 0;        ///< of a header: the RingWork
+  uint32_t collective = 0;  ///< of a header: the CollectiveKind
   uint32_t unused = 0;
   uint64_t frame_check = 0;  ///< of everything before it
 };
@@ -35,9 +35,9 @@ inline size_t bytes_of(CpuView<const float> data) {
   return static_cast<size_t>(data.size()) * sizeof(float);
 }
 
-/// Whether `work` is one that there is.
-constexpr bool is_ring_work(uint32_t work) {
-  return work <= static_cast<uint32_t>(RingWork::kAllGather);
+/// Whether `value` is a CollectiveKind.
+constexpr bool is_collective_kind(uint32_t value) {
+  return value <= static_cast<uint32_t>(CollectiveKind::kAllGather);
 }
 
 inline uint32_t check_of(const Frame& frame) {

@@ -95,7 +95,7 @@ class SocketSendEdge final : public SendEdge {
     frame.begin = header.range.begin;
     frame.end = header.range.end;
     frame.bucket = header.bucket;
-    frame.work = static_cast<uint32_t>(header.work);
+    frame.collective = static_cast<uint32_t>(header.kind);
     enqueue(frame, {});
   }
 
@@ -238,7 +238,7 @@ class SocketRecvEdge final : public RecvEdge {
                {frame_.begin, frame_.end},
                frame_.element_bytes,
                frame_.bucket,
-               static_cast<RingWork>(frame_.work)};
+               static_cast<CollectiveKind>(frame_.collective)};
     next_message(sizeof(Frame));
     return true;
   }
@@ -305,7 +305,7 @@ class SocketRecvEdge final : public RecvEdge {
 
   void check_frame(Frame::Kind kind, Range range) const {
     if (frame_.frame_check != check_of(frame_) || frame_.message != messages_ + 1 ||
-        frame_.kind != kind || !is_ring_work(frame_.work)) {
+        frame_.kind != kind || !is_collective_kind(frame_.collective)) {
       throw PeerLostError("message {} was altered, lost or repeated on the way", messages_ + 1);
     }
     if (kind == Frame::kData &&

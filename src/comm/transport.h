@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "comm/ring_work.h"
+#include "comm/collective_kind.h"
 #include "core/base/range.h"
 
 namespace lockstep {
@@ -16,7 +16,7 @@ struct CollectiveHeader {
   Range range;
   uint32_t element_bytes = 0;
   int32_t bucket = 0;
-  RingWork work = RingWork::kAllReduce;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
 
   friend bool operator==(const CollectiveHeader&, const CollectiveHeader&) = default;
 };

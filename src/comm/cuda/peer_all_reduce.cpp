@@ -146,26 +146,26 @@ void PeerAllReduce::all_reduce(CudaStream& stream, Range range, int bucket, SumL
   }
 }
 
-PeerSum PeerAllReduce::half(PeerCollective collective, Range range, int bucket) const {
+PeerSum PeerAllReduce::sum_for(CollectiveKind kind, Range range, int bucket) const {
   check_range(range);
   LOCKSTEP_CHECK(!copies_ || !copies_->under_way(), "sums by copies are not finished");
   PeerSum sum = everyone_;
   sum.range = range;
   sum.bucket = bucket;
-  sum.collective = collective;
+  sum.kind = kind;
   return sum;
 }
 
 void PeerAllReduce::reduce_scatter(CudaStream& stream, Range range, int bucket, SumLoad load) {
   if (!range.empty()) {
-    launch_reduce_scatter(stream, half(PeerCollective::kReduceScatter, range, bucket),
+    launch_reduce_scatter(stream, sum_for(CollectiveKind::kReduceScatter, range, bucket),
                           peer_shard_blocks(everyone_.ranks, range, load));
   }
 }
 
 void PeerAllReduce::all_gather(CudaStream& stream, Range range, int bucket, SumLoad load) {
   if (!range.empty()) {
-    launch_all_gather(stream, half(PeerCollective::kAllGather, range, bucket),
+    launch_all_gather(stream, sum_for(CollectiveKind::kAllGather, range, bucket),
                       peer_shard_blocks(everyone_.ranks, range, load));
   }
 }

@@ -66,7 +66,7 @@ class PeerAllReduce {
 
  private:
   void check_range(Range range) const;
-  PeerSum half(PeerCollective collective, Range range, int bucket) const;
+  PeerSum sum_for(CollectiveKind kind, Range range, int bucket) const;
   PeerPlan plan_for(Range range, SumLoad load,
                     std::optional<PeerAlgorithm> algorithm = std::nullopt) const;
 

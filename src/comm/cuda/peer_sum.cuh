@@ -159,7 +159,7 @@ class SumRecord {
 
   /// The count in the lower half, as wait_for takes it, and what is summed in the upper.
   static __device__ uint64_t header_of(const PeerSum& sum, uint32_t count) {
-    return uint64_t{sum_digest(sum.range, sum.bucket, sum.collective)} << 32U | count;
+    return uint64_t{sum_digest(sum.range, sum.bucket, sum.kind)} << 32U | count;
   }
 
   const PeerSum& sum_;

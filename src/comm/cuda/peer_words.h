@@ -3,9 +3,9 @@
 #include <cstdint>
 #include <memory>
 
+#include "comm/collective_kind.h"
 #include "comm/cuda/collective_words.h"
 #include "comm/cuda/peer_plan.h"
-#include "comm/cuda/sum_digest.h"
 #include "core/base/range.h"
 
 namespace lockstep {
@@ -81,7 +81,7 @@ struct PeerSum {
   int rank;
   Range range;  ///< of the window; not empty
   int bucket;
-  PeerCollective collective = PeerCollective::kAllReduce;
+  CollectiveKind kind = CollectiveKind::kAllReduce;
   WaitLimit limit;
 };
 

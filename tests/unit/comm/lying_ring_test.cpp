@@ -106,7 +106,7 @@ TEST(LyingRing, RefusesAHeaderOfNoWorkThatThereIs) {
   frame.kind = Frame::kHeader;
   frame.message = 1;
   frame.sequence = 1;
-  frame.work = 256;  // an all-reduce, if the lowest byte were the work
+  frame.collective = 256;  // an all-reduce, if the lowest byte were the kind
   frame.frame_check = check_of(frame);
   ASSERT_EQ(::send(out.get(), &frame, sizeof(frame), 0), ssize_t{sizeof(frame)});
   CollectiveHeader header;

@@ -58,7 +58,7 @@ TEST_P(RingOver, ScattersTheSumsOfRangesOfEverySizeToTheirOwners) {
         for (int64_t i = range.begin; i < range.end; ++i) {
           window[i] = integer_at(rank, i);
         }
-        ring.run(range, 4, RingWork::kReduceScatter);
+        ring.run(range, 4, CollectiveKind::kReduceScatter);
         ring.drain();
         expect_own_integer_sums(rank, world, range, window);
       }
@@ -72,7 +72,7 @@ TEST_P(RingOver, GathersTheBitsOfTheOwners) {
     run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> window) {
       for (const Range range : kShardedRanges) {
         fill_with_bits(rank, window);
-        ring.run(range, 4, RingWork::kAllGather);
+        ring.run(range, 4, CollectiveKind::kAllGather);
         ring.drain();
         expect_owners_bits(rank, world, range, window);
       }
@@ -86,7 +86,7 @@ TEST_P(RingOver, GathersTheBitsOfTheOwners) {
 TEST_P(RingOver, LetsRanksRunAheadOfALateOne) {
   constexpr int world = 7;
   constexpr int64_t rounds = 30;
-  for (const RingWork work : {RingWork::kReduceScatter, RingWork::kAllGather}) {
+  for (const CollectiveKind kind : {CollectiveKind::kReduceScatter, CollectiveKind::kAllGather}) {
     const RingSetup setup = {world, GetParam(), rounds * kS};
     run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> window) {
       for (int64_t i = 0; i < rounds; ++i) {
@@ -96,12 +96,12 @@ TEST_P(RingOver, LetsRanksRunAheadOfALateOne) {
         if (rank == 0) {
           std::this_thread::sleep_for(milliseconds(5));
         }
-        ring.run({i * kS, i * kS + 1}, static_cast<int>(i), work);
+        ring.run({i * kS, i * kS + 1}, static_cast<int>(i), kind);
       }
       ring.drain();
       for (int64_t i = 0; i < rounds; ++i) {
         const auto owner = static_cast<int>(i % world);
-        if (work == RingWork::kAllGather) {
+        if (kind == CollectiveKind::kAllGather) {
           ASSERT_EQ(window[i * kS], integer_at(owner, i));
         } else if (rank == owner) {
           ASSERT_EQ(window[i * kS], integer_sum_at(world, i));
@@ -156,11 +156,11 @@ TEST_P(RingOver, DrainsShardsBeforeTheWindowMayChange) {
       for (int64_t i = 0; i < window.size(); ++i) {
         window[i] = integer_at(rank, i);
       }
-      ring.run(whole, 0, RingWork::kReduceScatter);
+      ring.run(whole, 0, CollectiveKind::kReduceScatter);
       sums[static_cast<size_t>(rank)].assign(window.begin(), window.end());
       ring.drain();
       fill_with_bits(rank, window);
-      ring.run(whole, 0, RingWork::kAllGather);
+      ring.run(whole, 0, CollectiveKind::kAllGather);
       gathered[static_cast<size_t>(rank)].assign(window.begin(), window.end());
       ring.drain();
       std::fill(window.begin(), window.end(), -1.0F);
@@ -184,11 +184,11 @@ std::vector<std::vector<float>> sums_of_reals(int world, Links links,
       window[i] = real_at(rank, i);
     }
     for (const Range& range : division) {
-      ring.run(range, 0, in_shards ? RingWork::kReduceScatter : RingWork::kAllReduce);
+      ring.run(range, 0, in_shards ? CollectiveKind::kReduceScatter : CollectiveKind::kAllReduce);
     }
     ring.drain();
     if (in_shards) {
-      ring.run({0, window.size()}, 0, RingWork::kAllGather);
+      ring.run({0, window.size()}, 0, CollectiveKind::kAllGather);
       ring.drain();
     }
     results[static_cast<size_t>(rank)].assign(window.begin(), window.end());
@@ -238,7 +238,8 @@ TEST_P(RingOver, NamesBothWorksWhenRanksCallDifferentOnes) {
   std::atomic<int> disagreed{0};
   run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> /*window*/) {
     try {
-      ring.run({0, 500}, 2, rank == 0 ? RingWork::kReduceScatter : RingWork::kAllGather);
+      ring.run({0, 500}, 2,
+               rank == 0 ? CollectiveKind::kReduceScatter : CollectiveKind::kAllGather);
       ADD_FAILURE() << "rank " << rank << " did something else than the other";
     } catch (const RanksDisagreeError& error) {
       ++disagreed;
@@ -331,11 +332,11 @@ void sum_over_smallest_buffers(int world, SocketPath path) {
     ring.drain();
     expect_integer_sums(world, {0, elements}, window.view());
     fill_with_integers();
-    ring.run({0, elements}, 0, RingWork::kReduceScatter);
+    ring.run({0, elements}, 0, CollectiveKind::kReduceScatter);
     ring.drain();
     expect_own_integer_sums(rank, world, {0, elements}, window.view());
     fill_with_bits(rank, window.view());
-    ring.run({0, elements}, 0, RingWork::kAllGather);
+    ring.run({0, elements}, 0, CollectiveKind::kAllGather);
     ring.drain();
     expect_owners_bits(rank, world, {0, elements}, window.view());
   });
@@ -384,7 +385,7 @@ class BrokenRecvEdge final : public RecvEdge {
 };
 
 /// What rank 1 of three says, whose predecessor is 0 and whose successor is 2.
-std::string complaint_about(Broken broken, RingWork work = RingWork::kAllReduce) {
+std::string complaint_about(Broken broken, CollectiveKind kind = CollectiveKind::kAllReduce) {
   constexpr Range range{0, 3 * kS};
   constexpr int bucket = 4;
   RingOptions options;
@@ -392,10 +393,10 @@ std::string complaint_about(Broken broken, RingWork work = RingWork::kAllReduce)
   options.world_size = 3;
   RingExecutor ring(options, std::make_unique<BrokenSendEdge>(broken),
                     std::make_unique<BrokenRecvEdge>(
-                        broken, CollectiveHeader{1, range, sizeof(float), bucket, work}),
+                        broken, CollectiveHeader{1, range, sizeof(float), bucket, kind}),
                     kNoAbort);
   try {
-    ring.run(range, bucket, work);
+    ring.run(range, bucket, kind);
     ring.drain();
   } catch (const PeerLostError& error) {
     return error.what();
@@ -413,9 +414,9 @@ TEST(Ring, NamesTheNeighbourToWhichAConnectionBroke) {
     EXPECT_THAT(complaint_about(broken),
                 HasSubstr("rank 1 lost rank 2 in the all-reduce of bucket 4 ("));
   }
-  EXPECT_THAT(complaint_about(Broken::kReduce, RingWork::kReduceScatter),
+  EXPECT_THAT(complaint_about(Broken::kReduce, CollectiveKind::kReduceScatter),
               HasSubstr("rank 1 lost rank 0 in the reduce-scatter of bucket 4 (reduce"));
-  EXPECT_THAT(complaint_about(Broken::kCopy, RingWork::kAllGather),
+  EXPECT_THAT(complaint_about(Broken::kCopy, CollectiveKind::kAllGather),
               HasSubstr("rank 1 lost rank 0 in the all-gather of bucket 4 (copy"));
 }
 

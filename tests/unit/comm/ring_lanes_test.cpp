@@ -71,11 +71,11 @@ TEST_P(RingLanesOver, KeepTheOwnersOfShards) {
         for (int64_t i = range.begin; i < range.end; ++i) {
           window[i] = integer_at(rank, i);
         }
-        lanes.run(range, 4, RingWork::kReduceScatter);
+        lanes.run(range, 4, CollectiveKind::kReduceScatter);
         lanes.drain();
         expect_own_integer_sums(rank, world, range, window);
         fill_with_bits(rank, window);
-        lanes.run(range, 4, RingWork::kAllGather);
+        lanes.run(range, 4, CollectiveKind::kAllGather);
         lanes.drain();
         expect_owners_bits(rank, world, range, window);
       }

@@ -21,14 +21,15 @@ constexpr int64_t kS = kSegmentElements;
 /// from the beginning.
 class Simulation {
  public:
-  Simulation(int world, Range range, const RingPace& pace, RingWork work = RingWork::kAllReduce)
-      : work_(work), ranks_(static_cast<size_t>(world)) {
+  Simulation(int world, Range range, const RingPace& pace,
+             CollectiveKind kind = CollectiveKind::kAllReduce)
+      : kind_(kind), ranks_(static_cast<size_t>(world)) {
     for (int rank = 0; rank < world; ++rank) {
       Rank& self = ranks_[static_cast<size_t>(rank)];
-      self.schedule = ring_schedule(rank, world, range, pace, work);
+      self.schedule = ring_schedule(rank, world, range, pace, kind);
       for (const RingAction& action : self.schedule) {
         const int64_t begin = action.range.begin;
-        const bool whole = work == RingWork::kAllGather && owns(rank, begin);
+        const bool whole = kind == CollectiveKind::kAllGather && owns(rank, begin);
         self.parts[begin] = {action.range, whole ? order_of(begin, kS) : std::vector{rank}, 0};
       }
     }
@@ -86,7 +87,7 @@ class Simulation {
       for (const auto& [begin, part] : self.parts) {
         EXPECT_EQ(begin, position);
         position = part.range.end;
-        if (work_ != RingWork::kReduceScatter || owns(static_cast<int>(rank), begin)) {
+        if (kind_ != CollectiveKind::kReduceScatter || owns(static_cast<int>(rank), begin)) {
           EXPECT_EQ(part.value, order_of(begin, segment)) << "sum of the segment at " << begin;
         }
       }
@@ -150,7 +151,7 @@ class Simulation {
     ++mine.version;
   }
 
-  RingWork work_;
+  CollectiveKind kind_;
   std::vector<Rank> ranks_;
 };
 
@@ -163,13 +164,13 @@ const std::vector<Range> kRanges = {{0, 1},
                                     {7 * kS, 40 * kS},
                                     {17, 29 * kS - 3}};
 
-class RingScheduleOf : public testing::TestWithParam<RingWork> {};
+class RingScheduleOf : public testing::TestWithParam<CollectiveKind> {};
 
 INSTANTIATE_TEST_SUITE_P(Works, RingScheduleOf,
-                         testing::Values(RingWork::kAllReduce, RingWork::kReduceScatter,
-                                         RingWork::kAllGather),
-                         [](const testing::TestParamInfo<RingWork>& tested) {
-                           std::string name(ring_work_name(tested.param));
+                         testing::Values(CollectiveKind::kAllReduce, CollectiveKind::kReduceScatter,
+                                         CollectiveKind::kAllGather),
+                         [](const testing::TestParamInfo<CollectiveKind>& tested) {
+                           std::string name(collective_name(tested.param));
                            std::erase(name, '-');
                            return name;
                          });
@@ -198,7 +199,7 @@ TEST_P(RingScheduleOf, GivesEveryElementEveryRankOnceInTheOrderOfItsPosition) {
 }
 
 TEST_P(RingScheduleOf, SendsTheLeastThatARingCan) {
-  const int64_t halves = GetParam() == RingWork::kAllReduce ? 2 : 1;
+  const int64_t halves = GetParam() == CollectiveKind::kAllReduce ? 2 : 1;
   for (int world = 2; world <= 9; ++world) {
     const Range range = {int64_t{world} * kS, int64_t{4} * world * kS};
     const Simulation simulation(world, range, {.groups_ahead = 2}, GetParam());
@@ -245,14 +246,14 @@ TEST(RingSchedule, CutsALargeRangeOfTwoRanksAsTheTransportsLike) {
 
 TEST(RingSchedule, KeepsTheOwnersOfShardsWhereTransportsLikeLargeSegments) {
   const RingPace pace{.groups_ahead = 2, .segment_elements = 4 * kS};
-  for (const RingWork work : {RingWork::kReduceScatter, RingWork::kAllGather}) {
+  for (const CollectiveKind kind : {CollectiveKind::kReduceScatter, CollectiveKind::kAllGather}) {
     for (const Range range : {Range{0, 16 * kS}, Range{17, 29 * kS - 3}}) {
-      Simulation simulation(2, range, pace, work);
+      Simulation simulation(2, range, pace, kind);
       simulation.run([&] { return simulation.ranks(); });
       simulation.expect_sums(range);
       for (const int rank : {0, 1}) {
-        EXPECT_EQ(ring_schedule(rank, 2, range, pace, work),
-                  ring_schedule(rank, 2, range, {.groups_ahead = 2}, work));
+        EXPECT_EQ(ring_schedule(rank, 2, range, pace, kind),
+                  ring_schedule(rank, 2, range, {.groups_ahead = 2}, kind));
       }
     }
   }

@@ -124,8 +124,8 @@ TEST(Optimizer, FollowsItsOptions) {
 class ShardedAdamW {
  public:
   ShardedAdamW(const ParamTable& table, const AdamWOptions& options, int64_t ranks,
-               const std::vector<float>& parameters)
-      : parameters_(parameters), sums_(SegmentSums{table.arena_size(), ranks}.size()) {
+               std::vector<float> parameters)
+      : parameters_(std::move(parameters)), sums_(SegmentSums{table.arena_size(), ranks}.size()) {
     for (int64_t rank = 0; rank < ranks; ++rank) {
       optimizers_.emplace_back(
           stream_, table, options,
