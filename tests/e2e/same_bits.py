@@ -39,7 +39,7 @@ def sharded_optimizer(folder):
     model = ["--n-embd", "64", "--global-batch-size", "12"]
     for ranks, variants in {
             1: {"alone": []},
-            2: {"beside": [], "behind": ["--no-overlap"], "buckets": ["--bucket-mb", "0.1"],
+            2: {"beside": [], "behind": ["--no-overlap"], "measured": ["--bucket-mb", "0"],
                 "socket": ["--transport", "socket"], "verified": ["--verify-reduce"], "checked": ["--check-interval", "1"]},
             3: {"three": ["--bucket-mb", "0.3"]},
     }.items():
