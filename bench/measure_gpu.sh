@@ -218,9 +218,11 @@ scaling() {
   for transport in "${transports[@]}"; do
     on_two "scaling-char-$transport" step_bench "${shape[@]}" --transport "$transport"
   done
+  on_two scaling-char-sharded step_bench "${shape[@]}" --transport peer --shard-optimizer
   choose 124m-32x1024-tf32
   bench scaling-124m-1 step_bench "${shape[@]}" "${ours[@]}" --rounds 1 --steps 25
   on_two scaling-124m-peer step_bench "${shape[@]}" "${ours[@]}" "${count[@]}" --transport peer
+  on_two scaling-124m-sharded step_bench "${shape[@]}" "${ours[@]}" "${count[@]}" --transport peer --shard-optimizer
   bench/plot_scaling.py gather "$out"/scaling-{char,124m}-*.json "$out/scaling-steps.json" ||
     failed+=(scaling-steps.json)
   if [[ -n $torch ]]; then

@@ -52,7 +52,9 @@ class Step:
     def __init__(self, row):
         self.row = row
         self.model, self.ranks, self.transport = row["model"], row["ranks"], row["transport"]
+        self.sharded = row.get("sharded", False)  # each rank updates a shard
         self.name = TRANSPORTS[self.transport][0] if self.ranks > 1 else "one GPU"
+        self.name += ", sharded update" if self.sharded else ""
         self.nothing_sent, self.sums = row["replica_ms"], row["comm_alone_ms"]
         self.in_step = row["in_step_ms"]  # with the record alone: ranks wait for each other
         # A run that overlaps takes turns with steps whose sums all come after backward.
@@ -88,21 +90,23 @@ def gather_steps(paths):
         rows.append({
             "model": model_of(options, data["rank_batch"]), "ranks": data["ranks"], "transport": data["transport"],
             "overlap": options["overlap"] == "true", "bucket_mb": options["bucket-mb"],
+            "sharded": options["shard-optimizer"] == "true",
             "device": data["device"].split(",")[0], "build": data["build"],
             **{name: data[name] for name in FIGURES}})
     places = ["none", *TRANSPORTS]
-    return sorted(rows, key=lambda row: (row["reduced_bytes"], places.index(row["transport"]), not row["overlap"]))
+    return sorted(rows, key=lambda row: (row["reduced_bytes"], places.index(row["transport"]), row["sharded"],
+                                       not row["overlap"]))
 
 
 def read_steps(path):
     """By model, in the file's order: the step of one rank, and those of several. Of two runs with the same transport
-    the one that overlaps says all that the other does."""
+    and update the one that overlaps says all that the other does."""
     models = {}
     for row in json.loads(pathlib.Path(path).read_text())["results"]:
         step = Step(row)
         alone, several = models.setdefault(step.model, ([], {}))
         if step.ranks == 1:
             alone.append(step)
-        elif step.transport not in several or step.overlapped is not None:
-            several[step.transport] = step
+        elif (step.transport, step.sharded) not in several or step.overlapped is not None:
+            several[step.transport, step.sharded] = step
     return {model: (alone[0], list(several.values())) for model, (alone, several) in models.items()}

@@ -13,7 +13,7 @@ import scaling_tables  # noqa: E402
 from scaling_results import AllReduce, gather_steps, read_steps  # noqa: E402
 
 CHAR = {"n-layer": "6", "n-head": "6", "n-embd": "384", "batch-size": "0", "block-size": "256", "precision": "tf32",
-        "bucket-mb": "1"}
+        "bucket-mb": "1", "shard-optimizer": "false"}
 
 
 def step_file(transport, ranks, overlap, step_ms, **figures):
@@ -70,6 +70,11 @@ class Steps(InFolder):
             [self.write(f"{i}.json", data) for i, data in enumerate((self.ONE, self.OVERLAPPED))])})
         self.assertIn("| 2 GPUs, peer access | 2.10 ms | 2.15 ms | 0.40 ms | 2.20 ms | 0.10 ms | 75 % | "
                       "2.50 ms | 0.40 ms | 1.100 |", scaling_tables.steps([path]))
+
+    def test_runs_with_a_sharded_update_have_a_row_of_their_own(self):
+        options = {**self.OVERLAPPED["options"], "shard-optimizer": "true"}
+        (_, steps), = self.read(self.ONE, {**self.OVERLAPPED, "options": options}, self.OVERLAPPED).values()
+        self.assertEqual([step.name for step in steps], ["peer access", "peer access, sharded update"])
 
     def test_a_run_takes_the_faster_schedule(self):
         for after_ms, time in ((2.5, 2.2), (2.15, 2.15)):
