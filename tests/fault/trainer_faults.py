@@ -45,6 +45,7 @@ EVALUATING = SMALL + ["--global-batch-size", "12", "--eval-interval", "2", "--ev
 # Every step ends in a save of 38 MB.
 SAVING = SMALL + ["--batch-size", "1", "--n-layer", "4", "--n-embd", "256", "--eval-interval", "0",
                   "--checkpoint-interval", "1"]
+SHARDS = ["--shard-optimizer"]
 
 
 def last_wins(flags):
@@ -123,15 +124,15 @@ def kill_while_computing(victim):
         killed(group, victim, IN_A_STEP)
 
 
-def kill_in_all_reduce():
+def kill_in_all_reduce(phases, flags=()):
     """Rank 1 waits for rank 2, which is stopped for a moment."""
-    with Training(3, SMALL + ["--global-batch-size", "12", "--eval-interval", "0"]) as group:
+    with Training(3, SMALL + ["--global-batch-size", "12", "--eval-interval", "0", *flags]) as group:
         group.wait_printed("step    50/")
         group.kill(2, signal.SIGSTOP)
         time.sleep(0.8 * SCALE)  # for the others to come to where they wait
         start = group.kill(1)
         group.kill(2, signal.SIGCONT)
-        check_end(group, start, 1, PEER_LOST, 2.0, rf"died in step \d+, ({WAITING})")
+        check_end(group, start, 1, PEER_LOST, 2.0, rf"died in step \d+, ({phases})")
 
 
 def kill_in_evaluation(victim):
@@ -140,8 +141,8 @@ def kill_in_evaluation(victim):
         killed(group, victim, "evaluate")
 
 
-def kill_in_save():
-    with Training(2, SAVING) as group:
+def kill_in_save(flags=()):
+    with Training(2, [*SAVING, *flags]) as group:
         group.stop_in_save()
         start = group.kill(0)
         check_end(group, start, 0, PEER_LOST, 2.0, r"died in step \d+, save")
@@ -192,10 +193,12 @@ def survive_stop(seconds, flags=()):
 CASES = {
     "kill_while_computing_rank_0": lambda: kill_while_computing(0),
     "kill_while_computing_rank_1": lambda: kill_while_computing(1),
-    "kill_in_all_reduce": kill_in_all_reduce,
+    "kill_in_all_reduce": lambda: kill_in_all_reduce(WAITING),
+    "kill_with_shards": lambda: kill_in_all_reduce(f"{WAITING}|optimizer", SHARDS),
     "kill_in_evaluation_rank_0": lambda: kill_in_evaluation(0),
     "kill_in_evaluation_rank_1": lambda: kill_in_evaluation(1),
     "kill_in_save": kill_in_save,
+    "kill_in_save_of_shards": lambda: kill_in_save(SHARDS),
     "stop_while_computing": stop_while_computing,
     "stop_with_the_default_limit": stop_with_the_default_limit,
     "stop_in_evaluation": stop_in_evaluation,
@@ -207,7 +210,10 @@ if MOST_RANKS < 2:
     print("skipped: NCCL is not installed, or there are too few GPUs for it")
     sys.exit(77)
 if MOST_RANKS < 3:
-    del CASES["kill_in_all_reduce"], CASES["stop_in_evaluation"]
+    CASES = {name: case for name, case in CASES.items()
+             if name not in ("kill_in_all_reduce", "kill_with_shards", "stop_in_evaluation")}
+if "staged" in DEVICE or "nccl" in DEVICE:
+    CASES = {name: case for name, case in CASES.items() if "shards" not in name}
 
 
 def make_data(folder):
