@@ -44,7 +44,7 @@ struct CommTimes {
 
 /// Sums over all ranks, in place, of ranges of one window: memory that is registered once for life,
 /// so that a neighbour on the same host can read it directly. The window holds the gradient arena
-/// and whatever else is reduced.
+/// and whatever else ranks sum or gather.
 ///
 /// Collectives run in the order of their calls, which must be the same on all ranks, on a thread of
 /// its own, while the caller computes. The order of additions depends on an element's absolute

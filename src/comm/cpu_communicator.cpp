@@ -37,8 +37,6 @@ class CommunicatorAbort final : public AbortSource {
  public:
   explicit CommunicatorAbort(ControlPlane& control) : control_(control) {}
   void stop() { stopped_.store(true, std::memory_order_relaxed); }
-  /// What runs from now on, for messages.
-  void set_kind(CollectiveKind kind) { kind_.store(kind, std::memory_order_relaxed); }
 
   bool aborted() const noexcept override {
     return stopped_.load(std::memory_order_relaxed) || control_.aborted();
@@ -46,10 +44,7 @@ class CommunicatorAbort final : public AbortSource {
   void throw_if_aborted() const override {
     control_.throw_if_aborted();
     if (stopped_.load(std::memory_order_relaxed)) {
-      const CollectiveKind kind = kind_.load(std::memory_order_relaxed);
-      throw PeerLostError("the communicator was closed during {} {}",
-                          kind == CollectiveKind::kReduceScatter ? "a" : "an",
-                          collective_name(kind));
+      throw PeerLostError("the communicator was closed during a collective");
     }
   }
   void await_cause() const override { control_.await_cause(); }
@@ -57,7 +52,6 @@ class CommunicatorAbort final : public AbortSource {
  private:
   ControlPlane& control_;
   std::atomic<bool> stopped_{false};
-  std::atomic<CollectiveKind> kind_{CollectiveKind::kAllReduce};
 };
 
 struct Collective {
@@ -190,7 +184,6 @@ struct Communicator<CpuDevice>::Impl {
     worth_waking_ = worth_waking_ && !queue_.empty();
     last_bucket_ = next.bucket;
     control_.set_bucket(next.bucket);
-    abort_.set_kind(next.kind);
     guarded(lock, [&] { lanes_->run(next.range, next.bucket, next.kind); });
     control_.set_bucket(-1);
   }

@@ -177,7 +177,8 @@ template <class Sink, class Config>
 void for_each_check_option(Sink& sink, Config& c) {
   sink.group("Checks");
   sink.add("--verify-reduce", &c.verify_reduce,
-           "Sum every gradient over a second transport too and compare all bits: slow");
+           "Sum every gradient over a second transport too and compare all bits: slow; what "
+           "--shard-optimizer gathers, --check-interval 1 compares");
   sink.add("--check-interval", &c.check_interval,
            "Steps between comparisons of all ranks' parameters; 0: never")
       .at_least(0)

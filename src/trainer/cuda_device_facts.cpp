@@ -17,7 +17,8 @@ StepWork work_of(const RunShape& shape, Precision precision) {
   return {.model = shape.model,
           .batch = shape.batch.batch_size,
           .micro_steps = shape.batch.accumulation_steps,
-          .precision = precision};
+          .precision = precision,
+          .update_ranks = shape.sharded ? shape.batch.world_size : 1};
 }
 
 /// Evaluation may take more sequences at a time.

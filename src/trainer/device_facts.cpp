@@ -25,7 +25,10 @@ std::map<std::string, std::string> arithmetic(const CpuStream& /*stream*/) {
 
 MemorySupply memory_supply(const CpuStream& /*stream*/, const Group& group,
                            const TrainConfig& /*config*/) {
-  return {"on this host", CpuDevice::free_bytes(), group.self().local_size};
+  return {.device = "on this host",
+          .free = CpuDevice::free_bytes(),
+          .ranks = group.self().local_size,
+          .holds_checkpoints = true};
 }
 
 std::string predicted_step(const CpuStream& /*stream*/, const RunShape& /*shape*/) {

@@ -18,6 +18,12 @@ double mib(int64_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);
 }
 
+/// What a checkpoint takes besides while it is written or read.
+int64_t checkpoint_memory(const RunShape& shape, const MemorySupply& supply) {
+  const bool gathers = shape.sharded && shape.batch.world_size > 1;
+  return gathers && supply.holds_checkpoints ? plan_memory(shape).parameters : 0;
+}
+
 /// The option that frees most when it is halved.
 const char* largest_option(const RunShape& shape, const MemorySupply& supply) {
   std::array<std::pair<const char*, RunShape>, 4> halved = {
@@ -101,7 +107,8 @@ MemoryPlan plan_memory(const RunShape& shape) {
 
 int64_t needed_memory(const RunShape& shape, const MemorySupply& supply) {
   const MemoryPlan memory = plan_memory(shape);
-  return memory.total() + supply.sums(memory.gradients) + supply.kernels(shape);
+  return memory.total() + checkpoint_memory(shape, supply) + supply.sums(memory.gradients) +
+         supply.kernels(shape);
 }
 
 int64_t largest_batch_size(const RunShape& shape, const MemorySupply& supply) {
@@ -143,6 +150,9 @@ std::string memory_report(const RunShape& shape, const MemorySupply& supply) {
       {"kept of the head", memory.head}, {"backward scratch", memory.scratch},
       {"batches", memory.batches},
   };
+  if (const int64_t checkpoint = checkpoint_memory(shape, supply); checkpoint > 0) {
+    rows.emplace_back("for checkpoints", checkpoint);
+  }
   if (const int64_t sums = supply.sums(memory.gradients); sums > 0) {
     rows.emplace_back("sums over ranks", sums);
   }

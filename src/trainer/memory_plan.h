@@ -41,6 +41,9 @@ struct MemorySupply {
   std::string device;
   int64_t free = -1;
   int64_t ranks = 1;
+  /// Of a sharded optimizer's checkpoint one arena is put together beside the others in this
+  /// memory.
+  bool holds_checkpoints = false;
   /// Bytes that sums over the ranks take besides gradients of so many bytes.
   std::function<int64_t(int64_t)> sums = [](int64_t) { return int64_t{0}; };
   /// Bytes that the device's kernels take besides what plan_memory counts.

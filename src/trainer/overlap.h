@@ -46,6 +46,9 @@ class Overlap {
     if (!sharded_) {
       reduce(stream, plan_.add(record_));
     } else if (sums_gradients()) {
+      if (check_ != nullptr) {
+        check_->before(stream, communicator_->window(), record_, 0);
+      }
       sum_record(stream, SumLoad::kBeside);
     }
     return [this, &stream](Range ready) { reduce(stream, plan_.add(ready)); };

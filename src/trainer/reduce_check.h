@@ -15,7 +15,8 @@ namespace lockstep {
 /// Sums what a communicator sums once more, by the ring of the CPU over another transport, and
 /// compares bit by bit: every way of summing gives the same bits. Slow, and waits for the device:
 /// for a machine that one does not trust. One `before` for each range, then one `compare`. With
-/// shards each rank compares what it owns.
+/// shards each rank compares what it owns; what is gathered then is not compared here, but by the
+/// fingerprints of the parameters.
 template <class Device>
 class ReduceCheck {
  public:

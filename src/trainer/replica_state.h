@@ -1,8 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstring>
-#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -14,16 +14,38 @@
 
 namespace lockstep {
 
-/// What a checkpoint holds, each with the prefix of its tensors' names: arenas, or of the moments
-/// this rank's shard.
+/// A third of what a checkpoint holds: an arena, or this rank's shard of one.
 template <class Device>
-std::array<std::pair<std::string, View<Device, float>>, 3> state_arenas(Replica<Device>& replica) {
+struct StateArena {
+  std::string prefix;  ///< of its tensors' names
+  View<Device, float> view;
+  ArenaShard shard = {};
+
+  bool is_whole() const { return shard.ranks == 1; }
+};
+
+template <class Device>
+std::array<StateArena<Device>, 3> state_arenas(Replica<Device>& replica) {
+  Optimizer<Device>& optimizer = replica.optimizer();
   return {{{"parameters/", replica.parameters()},
-           {"adam_m/", replica.optimizer().m()},
-           {"adam_v/", replica.optimizer().v()}}};
+           {"adam_m/", optimizer.m(), optimizer.shard()},
+           {"adam_v/", optimizer.v(), optimizer.shard()}}};
 }
 
-/// Puts the moments of every rank's shard in place of the gradients, at all ranks. Collective.
+/// Calls `body` with the name of each tensor of an arena in host memory, its spec and its elements.
+template <class Device, class Body>
+void for_each_tensor(Replica<Device>& replica, const std::string& prefix, std::span<float> arena,
+                     const Body& body) {
+  for (const ParamSpec& spec : replica.model().table().specs()) {
+    body(prefix + spec.name, spec,
+         arena.subspan(static_cast<size_t>(spec.range.begin),
+                       static_cast<size_t>(spec.range.size())));
+  }
+}
+
+/// Puts the moments of every rank's shard in place of the gradients, at all ranks. Between steps:
+/// the next one makes all gradients anew, and where there are none moments are zeros too.
+/// Collective.
 template <class Device>
 void gather_moments(Replica<Device>& replica, Communicator<Device>& communicator,
                     View<Device, float> moments) {
@@ -33,49 +55,42 @@ void gather_moments(Replica<Device>& replica, Communicator<Device>& communicator
   });
   communicator.all_gather(replica.stream(), {0, arena.size()}, 0, SumLoad::kAlone);
   communicator.finish(replica.stream());
-}
-
-/// Behind gather_moments: gradients are zeros again. Waits; throws when a gather failed.
-template <class Device>
-void end_gathers(Replica<Device>& replica, Communicator<Device>& communicator) {
-  set_zero(replica.stream(), replica.gradients());
   replica.stream().synchronize();
-  communicator.take_times();
+  communicator.take_times();  // throws when the gather failed
 }
 
-/// What the other ranks do while one makes a HostState from shards.
+/// What the other ranks do while rank 0 makes a HostState from shards.
 template <class Device>
 void give_moments(Replica<Device>& replica, Communicator<Device>& communicator) {
   gather_moments(replica, communicator, replica.optimizer().m());
   gather_moments(replica, communicator, replica.optimizer().v());
-  end_gathers(replica, communicator);
 }
 
-/// A replica's arenas in host memory: the arenas themselves where the host can reach them whole,
-/// else copies.
+/// A replica's arenas in host memory, to be saved: the arenas themselves where the host can reach
+/// them whole, else copies.
 template <class Device>
 class HostState {
  public:
-  /// Between steps. With shards collective, and gradients are zeros afterwards.
+  /// Between steps; with shards collective, with give_moments of the other ranks. Valid until the
+  /// next step.
   HostState(Replica<Device>& replica, Communicator<Device>& communicator) : replica_(&replica) {
-    for (auto& [prefix, view] : state_arenas(replica)) {
-      const bool whole = view.size() == replica.gradients().size();
-      if (Device::kHostAccessible && whole) {
-        arenas_.emplace_back(prefix, std::span<float>(view.data(), view.size()));
+    const auto arenas = state_arenas(replica);
+    for (const StateArena<Device>& arena : arenas) {
+      View<Device, float> whole = arena.view;
+      if (!arena.is_whole()) {
+        gather_moments(replica, communicator, arena.view);
+        whole = replica.gradients();
+      }
+      // What was gathered first makes room for what comes next.
+      const bool stays = arena.is_whole() || &arena == &arenas.back();
+      if (Device::kHostAccessible && stays) {
+        arenas_.emplace_back(arena.prefix, std::span<float>(whole.data(), whole.size()));
         continue;
       }
-      if (!whole) {
-        gather_moments(replica, communicator, view);
-      }
-      auto& copy = copies_.emplace_back(replica.gradients().size());
-      copy_to_host(replica.stream(), copy.data(),
-                   View<Device, const float>(whole ? view : replica.gradients()));
-      arenas_.emplace_back(prefix, std::span<float>(copy));
-    }
-    if (replica.optimizer().shard().ranks > 1) {
-      end_gathers(replica, communicator);
-    } else {
+      std::vector<float>& copy = copies_.emplace_back(whole.size());
+      copy_to_host(replica.stream(), copy.data(), View<Device, const float>(whole));
       replica.stream().synchronize();
+      arenas_.emplace_back(arena.prefix, std::span<float>(copy));
     }
   }
 
@@ -83,45 +98,13 @@ class HostState {
   std::vector<NamedTensor> tensors() const {
     std::vector<NamedTensor> tensors;
     for (const auto& [prefix, arena] : arenas_) {
-      for (const ParamSpec& spec : replica_->model().table().specs()) {
-        tensors.push_back({prefix + spec.name, spec.shape,
-                           arena.subspan(static_cast<size_t>(spec.range.begin),
-                                         static_cast<size_t>(spec.range.size()))});
-      }
+      for_each_tensor(*replica_, prefix, arena,
+                      [&](const std::string& name, const ParamSpec& spec, std::span<float> values) {
+                        tensors.push_back({name, spec.shape, values});
+                      });
     }
     return tensors;
   }
-
-  /// Fills every tensor from a checkpoint. Throws CorruptError when it does not hold exactly these.
-  void read(const CheckpointReader& checkpoint) {
-    std::map<std::string, std::span<float>> memory;
-    for (auto& [prefix, arena] : arenas_) {
-      for (const ParamSpec& spec : replica_->model().table().specs()) {
-        memory[prefix + spec.name] = arena.subspan(static_cast<size_t>(spec.range.begin),
-                                                   static_cast<size_t>(spec.range.size()));
-      }
-    }
-    checkpoint.load("", memory);
-  }
-
-  /// Puts the arenas where the replica computes, of the moments its shard.
-  void upload() {
-    size_t i = 0;
-    for (auto& [prefix, view] : state_arenas(*replica_)) {
-      const std::span<const float> arena = arenas_[i++].second;
-      const bool whole = view.size() == std::ssize(arena);
-      const ArenaShard shard = whole ? ArenaShard{} : replica_->optimizer().shard();
-      if (arena.data() == view.data()) {
-        continue;
-      }
-      shard.for_each_segment(std::ssize(arena), [&, to = view](Range at, Range segment) {
-        copy_from_host(replica_->stream(), to.subview(segment), &arena[at.begin]);
-      });
-    }
-    replica_->stream().synchronize();
-  }
-
-  const std::vector<std::pair<std::string, std::span<float>>>& arenas() const { return arenas_; }
 
  private:
   Replica<Device>* replica_;
@@ -136,7 +119,8 @@ template <class Device>
 void broadcast_from_root(typename Device::Stream& stream, Communicator<Device>& communicator,
                          int64_t elements, bool is_root, std::span<float> values) {
   const View<Device, float> window = communicator.window().subview({0, elements});
-  const auto most = static_cast<size_t>(window.size() / 2);
+  constexpr int64_t kMostValues = 4 << 20;  // so that what they travel in stays small
+  const auto most = static_cast<size_t>(std::min(kMostValues, window.size() / 2));
   for (size_t begin = 0; begin < values.size(); begin += most) {
     const std::span<float> part = values.subspan(begin, std::min(most, values.size() - begin));
     std::vector<float> halves(2 * part.size(), 0.0F);
@@ -159,6 +143,46 @@ void broadcast_from_root(typename Device::Stream& stream, Communicator<Device>& 
       const uint32_t bits =
           static_cast<uint32_t>(halves[2 * i]) << 16 | static_cast<uint32_t>(halves[2 * i + 1]);
       std::memcpy(&part[i], &bits, sizeof(bits));
+    }
+  }
+}
+
+/// Fills the replicas of all ranks, of the moments their shards, from `checkpoint`, which rank 0
+/// alone has. One arena after another, through memory for one where the host cannot reach them
+/// whole. Uses the window's first `elements`. Collective. Throws CorruptError when the checkpoint
+/// does not hold exactly the replica's tensors.
+template <class Device>
+void load_state(Replica<Device>& replica, Communicator<Device>& communicator, int64_t elements,
+                const CheckpointReader* checkpoint) {
+  const int64_t size = replica.gradients().size();
+  std::vector<float> room;
+  std::map<std::string, int64_t> expected;
+  for (const StateArena<Device>& arena : state_arenas(replica)) {
+    for (const ParamSpec& spec : replica.model().table().specs()) {
+      expected[arena.prefix + spec.name] = spec.range.size();
+    }
+  }
+  if (checkpoint != nullptr) {
+    checkpoint->check_tensors("", expected);
+  }
+  for (const StateArena<Device>& arena : state_arenas(replica)) {
+    const bool in_place = Device::kHostAccessible && arena.is_whole();
+    room.resize(static_cast<size_t>(in_place ? 0 : size));
+    const std::span<float> values(in_place ? arena.view.data() : room.data(), size);
+    if (checkpoint != nullptr) {
+      std::map<std::string, std::span<float>> tensors;
+      for_each_tensor(replica, arena.prefix, values,
+                      [&](const std::string& name, const ParamSpec&, std::span<float> tensor) {
+                        tensors[name] = tensor;
+                      });
+      checkpoint->load(arena.prefix, tensors);
+    }
+    broadcast_from_root(replica.stream(), communicator, elements, checkpoint != nullptr, values);
+    if (!in_place) {
+      arena.shard.for_each_segment(size, [&](Range at, Range segment) {
+        copy_from_host(replica.stream(), arena.view.subview(segment), &values[at.begin]);
+      });
+      replica.stream().synchronize();
     }
   }
 }

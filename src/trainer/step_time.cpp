@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include "core/base/arena_shard.h"
 #include "core/model/param_table.h"
 #include "kernels/cuda/attention/kind.h"
 #include "kernels/cuda/gemm/plan.h"
@@ -83,12 +84,12 @@ class Prediction {
     rows_us_ += moving(norms, 2 * size) + moving(norms, 4 * size);     // forward, backward
     rows_us_ += moving(1, 2 * rows_ * vocabulary) + moving(1, rows_);  // loss, its mean
     rows_us_ += moving(1, 2 * size) + moving(2, size + 2 * vocabulary * channels_);  // embedding
-    const int64_t parameters = ParamTable(model).arena_size();
+    const int64_t updated = ArenaShard{0, work_.update_ranks}.size(ParamTable(model).arena_size());
     const double steps = static_cast<double>(work_.micro_steps) * 1e-3;
     return {.products = products_us_ * steps,
             .attention = attention_us_ * steps,
             .rows = rows_us_ * steps,
-            .optimizer = (moving(1, 7 * parameters) + moving(1, parameters)) * 1e-3};
+            .optimizer = (moving(1, 7 * updated) + moving(1, updated)) * 1e-3};
   }
 
  private:

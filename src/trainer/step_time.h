@@ -26,6 +26,7 @@ struct StepWork {
   int64_t batch = 1;
   int64_t micro_steps = 1;
   Precision precision = Precision::kFp32;
+  int64_t update_ranks = 1;  ///< that share the update
 };
 
 /// Predicts a step's time: products by plan_microseconds, attention by rates that grow with the

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <optional>
 
 #include "core/base/build_id.h"
 #include "core/base/log.h"
@@ -34,28 +35,24 @@ void Trainer<Device>::open_store() {
 /// Rank 0 reads the checkpoint and hands it to the others, whose hosts need not see the folder.
 template <class Device>
 void Trainer<Device>::resume() {
-  HostState<Device> host(replica_, communicator_);
+  std::optional<CheckpointReader> checkpoint;
   if (group_.is_root()) {
-    const CheckpointReader checkpoint(*newest_);
-    const TrainingState& saved = checkpoint.state();
-    check_continues(saved, plan_.identity(config_), checkpoint.path().string());
+    checkpoint.emplace(*newest_);
+    const TrainingState& saved = checkpoint->state();
+    check_continues(saved, plan_.identity(config_), checkpoint->path().string());
     if (saved.step > config_.last_step()) {
-      throw UsageError("{} is past the last step of this run, {}", checkpoint.path().string(),
+      throw UsageError("{} is past the last step of this run, {}", checkpoint->path().string(),
                        config_.last_step());
     }
-    host.read(checkpoint);
     saved_step_ = saved.step;
     position_ = {saved.step, saved.train_loss, saved.val_loss, saved.best_val_loss};
-    log("continuing from {}", checkpoint.path().string());
+    log("continuing from {}", checkpoint->path().string());
   }
   const std::string bytes(reinterpret_cast<const char*>(&position_), sizeof(position_));
   const std::vector<std::string> all = group_.bootstrap.all_gather(bytes);
   std::memcpy(&position_, all[0].data(), sizeof(position_));
   const Range summed = plan_.window.summed();
-  for (const auto& [prefix, arena] : host.arenas()) {
-    broadcast_from_root(replica_.stream(), communicator_, summed.end, group_.is_root(), arena);
-  }
-  host.upload();
+  load_state(replica_, communicator_, summed.end, checkpoint ? &*checkpoint : nullptr);
   // The gaps between gradients must hold zeros again.
   set_zero(replica_.stream(), communicator_.window().subview(summed));
 }
@@ -83,16 +80,17 @@ TrainingState Trainer<Device>::state() const {
   return state;
 }
 
-/// A step may leave numbers behind that only the next one would trip over.
+/// A step may leave numbers behind that only the next one would trip over. With shards it may throw
+/// on one rank alone: the others hear of it where they give their moments.
 template <class Device>
 void Trainer<Device>::check_state_finite() {
-  for (auto& [prefix, view] : state_arenas(replica_)) {
-    const double norm = replica_.optimizer().norm(replica_.stream(), view);
+  for (const StateArena<Device>& arena : state_arenas(replica_)) {
+    const double norm = replica_.optimizer().norm(replica_.stream(), arena.view);
     if (!std::isfinite(norm)) {
       throw NonFiniteError(
           "step {}: {} are not finite; no checkpoint is written. Lower --learning-rate and "
           "--resume from the last one",
-          position_.step, prefix.substr(0, prefix.size() - 1));
+          position_.step, arena.prefix.substr(0, arena.prefix.size() - 1));
     }
   }
 }
@@ -103,15 +101,20 @@ template <class Device>
 void Trainer<Device>::save() {
   group_.control.set_phase(Phase::kSave);
   check_state_finite();
-  // Only rank 0 knows what is saved already.
-  if (group_.is_root() && (plan_.window.sharded() || saved_step_ != position_.step)) {
+  if (!group_.is_root()) {
+    if (plan_.window.sharded()) {
+      give_moments(replica_, communicator_);
+    }
+    return;
+  }
+  // What is saved already is known here alone: the others give what they have all the same.
+  const bool is_new = saved_step_ != position_.step;
+  if (is_new || plan_.window.sharded()) {
     const HostState<Device> host(replica_, communicator_);
-    if (saved_step_ != position_.step) {
+    if (is_new) {
       store_->save(state(), host.tensors());
       saved_step_ = position_.step;
     }
-  } else if (plan_.window.sharded()) {
-    give_moments(replica_, communicator_);
   }
 }
 

@@ -168,12 +168,17 @@ class TrainingStep {
     }
     control_->set_phase(Phase::kAllReduce);
     overlap.finish(stream);
-    slot.marks.summed(stream);
+    if (!layout_.sharded()) {
+      slot.marks.summed(stream);
+    }
     control_->set_phase(Phase::kOptimizer);
     copy_to_host(branch_.fork(stream), slot.summed_record.view().data(),
                  View<Device, const float>(window_.subview(record_.range())));
     update_replica(stream, *replica_, *communicator_, layout_, scalars_.view(),
-                   overlap.sums_gradients());
+                   update_part_elements(options_.batch.world_size), overlap.sums_gradients());
+    if (layout_.sharded()) {
+      slot.marks.summed(stream);  // ranks wait in the update too
+    }
     branch_.join(stream);
     copy_to_host(stream, slot.squared_norm.view().data(),
                  replica_->optimizer().squared_gradient_norm());

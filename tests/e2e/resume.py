@@ -66,13 +66,15 @@ def other_ranks(folder):
 
 def shards_and_wholes(folder):
     """A checkpoint holds the moments of all ranks, whoever kept them."""
-    model = [*STEPS, "--n-embd", "64"]
-    whole = folder.train(2, "whole", *model)
-    folder.train(2, "changing", *model, "--shard-optimizer", "--stop-at", "4", "--checkpoint-interval", "2")
-    folder.train(2, "changing", *model, "--resume", "--stop-at", "8")
-    expect_same_run(whole, folder.train(2, "changing", *model, "--shard-optimizer", "--resume"), 12)
-    again = folder.train(2, "changing", *model, "--shard-optimizer", "--resume")
-    expect_same_run(whole, again, 12)
+    for size in ("64", "8"):
+        model = [*STEPS, "--n-layer", "1", "--n-embd", size]
+        out = "changing" + size
+        whole = folder.train(2, "whole" + size, *model)
+        folder.train(2, out, *model, "--shard-optimizer", "--stop-at", "4", "--checkpoint-interval", "2")
+        folder.train(2, out, *model, "--resume", "--stop-at", "8")
+        expect_same_run(whole, folder.train(2, out, *model, "--shard-optimizer", "--resume"), 12)
+        again = folder.train(2, out, *model, "--shard-optimizer", "--resume")
+        expect_same_run(whole, again, 12)
 
 
 def finished_run_again(folder):

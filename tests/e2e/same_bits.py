@@ -35,15 +35,18 @@ def trying_schedules(folder):
 
 
 def sharded_optimizer(folder):
-    """Arenas of several segments for each rank, whose ends none of the tensors knows."""
-    model = ["--n-embd", "64", "--global-batch-size", "12"]
-    for ranks, variants in {
-            1: {"alone": []},
-            2: {"beside": [], "behind": ["--no-overlap"], "measured": ["--bucket-mb", "0"],
-                "socket": ["--transport", "socket"], "verified": ["--verify-reduce"], "checked": ["--check-interval", "1"]},
-            3: {"three": ["--bucket-mb", "0.3"]},
-    }.items():
-        whole = folder.train(ranks, f"whole{ranks}", *model)
+    """Arenas of several segments for each rank, whose ends none of the tensors knows, and one of a single segment."""
+    large = ["--n-embd", "64", "--global-batch-size", "12"]
+    small = ["--n-layer", "1", "--n-head", "1", "--n-embd", "8", "--global-batch-size", "12"]
+    for ranks, model, variants in (
+            (1, large, {"alone": []}),
+            (2, large, {"beside": [], "behind": ["--no-overlap"], "measured": ["--bucket-mb", "0"],
+                        "socket": ["--transport", "socket"], "verified": ["--verify-reduce"],
+                        "checked": ["--check-interval", "1"]}),
+            (3, large, {"three": ["--bucket-mb", "0.3"]}),
+            (3, small, {"small": ["--checkpoint-interval", "2"]}),
+    ):
+        whole = folder.train(ranks, f"whole-{min(variants)}", *model)
         for name, flags in variants.items():
             expect_same_run(whole, folder.train(ranks, name, "--shard-optimizer", *model, *flags))
 

@@ -2,18 +2,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <string>
+#include <utility>
 
 #include "comm/communicator.h"
 #include "comm/control_plane.h"
 #include "comm/peer_table.h"
 #include "comm/run_under.h"
+#include "core/base/random.h"
 #include "core/device/branch.h"
 #include "support/mpi_environment.h"
 #include "support/ring_inputs.h"
 #include "trainer/replica.h"
+#include "trainer/replica_shard.h"
 #include "trainer/training_step.h"
 
 namespace lockstep {
@@ -64,6 +68,43 @@ ExitCode run_steps(int64_t check_interval, int64_t steps,
     return error.code();
   }
   return ExitCode::kDone;
+}
+
+// Parts of one segment a rank, the last one ragged, of gradients that all ranks have.
+TEST(UpdateReplica, GathersEveryPartOfAShardedArena) {
+  Bootstrap& bootstrap = test_bootstrap();
+  const int ranks = bootstrap.world_size();
+  const PeerTable peers = gather_peer_table(bootstrap);
+  ControlPlane control(bootstrap, peers, {});
+  run_under(control, [&] {
+    GptConfig model = tiny();
+    model.n_embd = 112;
+    const int64_t size = ParamTable(model).arena_size();
+    ASSERT_GT(size, 2 * ranks * kSegmentElements);
+    const WindowLayout layout(size, plan_batch(1, 0, 1, ranks), 0, true);
+    CommunicatorOptions options;
+    options.window_elements = layout.elements();
+    Communicator<CpuDevice> communicator(bootstrap, peers, control, options);
+    CpuStream stream;
+    const CpuView<float> gradients = communicator.window().subview(layout.gradients);
+    const Group group{bootstrap, peers, control};
+    Replica<CpuDevice> sharded(stream, model, {}, 1, 1, gradients,
+                               replica_shard(group, communicator, layout));
+    Replica<CpuDevice> whole(stream, model, {}, 1, 1, gradients);
+    const WindowLayout without(size, plan_batch(1, 0, 1, ranks), 0);
+    for (int64_t i = 0; i < size; ++i) {
+      gradients[i] = static_cast<float>(random_normal(1, 0, static_cast<uint64_t>(i)));
+    }
+    for (int64_t step = 0; step < 3; ++step) {
+      for (auto [replica, parts] : {std::pair(&sharded, &layout), std::pair(&whole, &without)}) {
+        AdamWStep scalars = replica->optimizer().scalars(step, 1e-2);
+        update_replica<CpuDevice>(stream, *replica, communicator, *parts, {&scalars, 1},
+                                  ranks * kSegmentElements, true);
+      }
+    }
+    EXPECT_TRUE(std::equal(whole.parameters().begin(), whole.parameters().end(),
+                           sharded.parameters().begin()));
+  });
 }
 
 TEST(TrainingStep, KeepsTheParametersOfAllRanksTheSame) {

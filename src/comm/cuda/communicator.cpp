@@ -76,7 +76,7 @@ struct Communicator<CudaDevice>::Impl {
     }
     for (const Range& other : unfinished) {
       LOCKSTEP_CHECK(range.end <= other.begin || other.end <= range.begin,
-                     "[{}, {}) is summed already and not finished", range.begin, range.end);
+                     "[{}, {}) is in a collective that is not finished", range.begin, range.end);
     }
     (transport.get()->*collective)(stream, range, bucket, load);
     unfinished.push_back(range);

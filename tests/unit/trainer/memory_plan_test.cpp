@@ -45,6 +45,12 @@ TEST(MemoryPlan, ARankOfAShardedOptimizerHoldsItsMomentsAlone) {
   EXPECT_LT(plan.moments, whole.moments / 4 + 8 * kSegmentElements);
   EXPECT_LT(plan.gradients, whole.gradients + 4 * (4 + 4) * kSegmentElements);
   EXPECT_LT(plan.total(), whole.total());
+  MemorySupply supply = {"here"};
+  EXPECT_EQ(needed_memory(shape, supply), plan.total());
+  EXPECT_THAT(memory_report(shape, supply), Not(HasSubstr("for checkpoints")));
+  supply.holds_checkpoints = true;
+  EXPECT_EQ(needed_memory(shape, supply), plan.total() + plan.parameters);
+  EXPECT_THAT(memory_report(shape, supply), HasSubstr("for checkpoints"));
   shape.batch.world_size = 1;
   EXPECT_EQ(plan_memory(shape).moments, whole.moments);
 }
