@@ -27,6 +27,7 @@ std::optional<ReplicaShard<Device>> replica_shard(const Group& group,
   }
   const View<Device, float> window = communicator.window();
   const View<Device, float> sums = window.subview(layout.segment_sums);
+  // A segment's first element is aligned for doubles, which are all that is ever stored there.
   constexpr auto kFloats = static_cast<int64_t>(sizeof(double) / sizeof(float));
   return ReplicaShard<Device>{
       .parameters = window.subview(layout.parameters),
