@@ -9,6 +9,7 @@
 #include "kernels/check_size.h"
 #include "kernels/cuda/ops.h"
 #include "kernels/cuda/pack.cuh"
+#include "kernels/cuda/pack_sum.cuh"
 #include "kernels/cuda/warp_reduce.cuh"
 #include "kernels/segment_norms.h"
 
@@ -26,20 +27,9 @@ __global__ void __launch_bounds__(kThreads)
     partial_sums_kernel(double* partials, const float* x, int64_t size) {
   allow_dependent_launch();
   const int64_t stride = static_cast<int64_t>(gridDim.x) * kThreads * kWidth;
-  double sums[kPacks] = {};
-  for (int64_t at = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kWidth; at < size;
-       at += kPacks * stride) {
-    Pack<kWidth> packs[kPacks];
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) {
-      packs[i] = at + i * stride < size ? load_pack<kWidth>(x + at + i * stride) : Pack<kWidth>{};
-    }
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) {
-      for_each_lane<kWidth>([&](int j) { sums[i] += static_cast<double>(packs[i][j]); });
-    }
-  }
-  const double total = block_sum<kWarps>((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  const int64_t first = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) * kWidth;
+  const double total = block_sum<kWarps>(
+      sum_packs<kWidth>(x, first, size, stride, [](double value) { return value; }));
   if (threadIdx.x == 0) {
     partials[blockIdx.x] = total;
   }
@@ -92,7 +82,6 @@ void squared_norm(CudaStream& stream, const SquaredNorm<CudaDevice>& args) {
 
 void sum(CudaStream& stream, const Sum<CudaDevice>& args) {
   check_size("sum: out", args.out.size(), 1);
-  static_assert(cuda::kPacks == 4);
   const CudaView<const float> x = args.x;
   const CudaView<double> partials = stream.scratch<double>(cuda::kMostBlocks);
   int64_t blocks = 0;

@@ -6,7 +6,7 @@
 #include "core/device/dependent_launch.cuh"
 #include "kernels/check_size.h"
 #include "kernels/cuda/ops.h"
-#include "kernels/cuda/pack.cuh"
+#include "kernels/cuda/pack_sum.cuh"
 #include "kernels/cuda/warp_reduce.cuh"
 #include "kernels/segment_norms.h"
 
@@ -16,7 +16,6 @@ namespace {
 
 constexpr int kThreads = 256;
 constexpr int kWarps = kThreads / 32;
-constexpr int kPacks = 4;  // of a thread at a time
 constexpr int kSumThreads = 1024;
 
 // A block for each segment of the shard.
@@ -26,23 +25,9 @@ __global__ void __launch_bounds__(kThreads)
   allow_dependent_launch();
   const int64_t begin = shard.position(int64_t{blockIdx.x} * kSegmentElements);
   const int64_t end = min(begin + kSegmentElements, layout.arena_elements);
-  constexpr int64_t kStride = int64_t{kThreads} * kWidth;
-  double squares[kPacks] = {};
-  for (int64_t at = begin + threadIdx.x * kWidth; at < end; at += kPacks * kStride) {
-    Pack<kWidth> packs[kPacks];
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) {
-      packs[i] = at + i * kStride < end ? load_pack<kWidth>(x + at + i * kStride) : Pack<kWidth>{};
-    }
-#pragma unroll
-    for (int i = 0; i < kPacks; ++i) {
-      for_each_lane<kWidth>([&](int j) {
-        const auto value = static_cast<double>(packs[i][j]);
-        squares[i] += value * value;
-      });
-    }
-  }
-  const double total = block_sum<kWarps>((squares[0] + squares[1]) + (squares[2] + squares[3]));
+  const double total = block_sum<kWarps>(
+      sum_packs<kWidth>(x, begin + threadIdx.x * kWidth, end, int64_t{kThreads} * kWidth,
+                        [](double value) { return value * value; }));
   if (threadIdx.x == 0) {
     sums[layout.place(begin / kSegmentElements)] = total;
   }
