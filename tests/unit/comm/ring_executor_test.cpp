@@ -33,10 +33,7 @@ TEST_P(RingOver, SumsRangesOfEverySizeExactly) {
       for (const Range range :
            {Range{0, 1}, Range{kS - 1, kS + 1}, Range{77, 77 + 2047}, Range{5, 6}, Range{0, kS},
             Range{3, 3}, Range{9 * kS, 9 * kS + 100}, Range{kS / 2, 9 * kS + 5}}) {
-        std::fill(window.begin(), window.end(), -1.0F);
-        for (int64_t i = range.begin; i < range.end; ++i) {
-          window[i] = integer_at(rank, i);
-        }
+        fill_integers(rank, range, window);
         ring.run(range, 4);
         ring.drain();
         expect_integer_sums(world, range, window);
@@ -54,10 +51,7 @@ TEST_P(RingOver, ScattersTheSumsOfRangesOfEverySizeToTheirOwners) {
     const RingSetup setup = {world, GetParam(), 9 * kS + 100};
     run_ring(setup, kNoAbort, [&](int rank, RingExecutor& ring, CpuView<float> window) {
       for (const Range range : kShardedRanges) {
-        std::fill(window.begin(), window.end(), -1.0F);
-        for (int64_t i = range.begin; i < range.end; ++i) {
-          window[i] = integer_at(rank, i);
-        }
+        fill_integers(rank, range, window);
         ring.run(range, 4, CollectiveKind::kReduceScatter);
         ring.drain();
         expect_own_integer_sums(rank, world, range, window);

@@ -48,10 +48,7 @@ TEST_P(RingLanesOver, SumExactlyInEveryRound) {
     run_lanes(setup, [&](int rank, RingLanes& lanes, CpuView<float> window) {
       for (const Range range :
            {Range{0, window.size()}, Range{7, 8}, Range{kS + 3, 50 * kS}, Range{0, 33 * kS}}) {
-        std::fill(window.begin(), window.end(), -1.0F);
-        for (int64_t i = range.begin; i < range.end; ++i) {
-          window[i] = integer_at(rank, i);
-        }
+        fill_integers(rank, range, window);
         lanes.run(range, 4);
         lanes.drain();
         expect_integer_sums(world, range, window);
@@ -67,10 +64,7 @@ TEST_P(RingLanesOver, KeepTheOwnersOfShards) {
     run_lanes(setup, [&](int rank, RingLanes& lanes, CpuView<float> window) {
       for (const Range range :
            {Range{0, window.size()}, Range{7, 8}, Range{kS + 3, 50 * kS}, Range{0, 33 * kS}}) {
-        std::fill(window.begin(), window.end(), -1.0F);
-        for (int64_t i = range.begin; i < range.end; ++i) {
-          window[i] = integer_at(rank, i);
-        }
+        fill_integers(rank, range, window);
         lanes.run(range, 4, CollectiveKind::kReduceScatter);
         lanes.drain();
         expect_own_integer_sums(rank, world, range, window);

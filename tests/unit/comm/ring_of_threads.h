@@ -122,6 +122,14 @@ inline void run_ring(const RingSetup& setup, const AbortSource& abort, const Bod
   });
 }
 
+/// What a rank puts into a range; around it nothing may change.
+inline void fill_integers(int rank, Range range, CpuView<float> window) {
+  std::fill(window.begin(), window.end(), -1.0F);
+  for (int64_t i = range.begin; i < range.end; ++i) {
+    window[i] = integer_at(rank, i);
+  }
+}
+
 /// What every rank puts into element i sums to, whatever the order.
 inline float integer_sum_at(int world, int64_t i) {
   float sum = 0;
