@@ -118,8 +118,7 @@ class StepBench {
     figures.reduced_bytes = window_.summed().size() * static_cast<int64_t>(sizeof(float));
     figures.title = fmt::format(
         "{} rank{}, {}, {}, {}, overlap {}{}; {} layers, {} heads, {} channels, block {}, "
-        "vocabulary "
-        "{}: {} parameters; {} x {} tokens a step",
+        "vocabulary {}: {} parameters; {} x {} tokens a step",
         figures.ranks, figures.ranks == 1 ? "" : "s", figures.transport, figures.device,
         config_.train.precision, config_.train.overlap ? "on" : "off",
         window_.sharded() ? ", optimizer sharded" : "", model_.n_layer, model_.n_head,

@@ -18,12 +18,6 @@ double mib(int64_t bytes) {
   return static_cast<double>(bytes) / (1 << 20);
 }
 
-/// What a checkpoint takes besides while it is written or read.
-int64_t checkpoint_memory(const RunShape& shape, const MemorySupply& supply) {
-  const bool gathers = shape.sharded && shape.batch.world_size > 1;
-  return gathers && supply.holds_checkpoints ? plan_memory(shape).parameters : 0;
-}
-
 /// The option that frees most when it is halved.
 const char* largest_option(const RunShape& shape, const MemorySupply& supply) {
   std::array<std::pair<const char*, RunShape>, 4> halved = {
@@ -94,21 +88,21 @@ MemoryPlan plan_memory(const RunShape& shape) {
   const ActivationPlan activations(model, std::max(batch.batch_size, evaluation.batch_size),
                                    model.block_size, ActivationPlan::Purpose::kTraining);
   const WindowLayout window(arena, batch, eval_iters, sharded);
-  const ArenaShard largest = window.sharded() ? ArenaShard{0, batch.world_size} : ArenaShard{};
   const int64_t sequences = batch.batch_size * batch.accumulation_steps + evaluation.batch_size;
   return {.parameters = arena * kFloat,
           .gradients = (window.elements() - window.parameters.size()) * kFloat,
-          .moments = 2 * largest.size(arena) * kFloat,
+          .moments = 2 * window.shard(0).size(arena) * kFloat,
           .layers = activations.layer_bytes(),
           .head = activations.head_bytes(),
           .scratch = activations.scratch_bytes(),
-          .batches = 2 * sequences * model.block_size * kToken};
+          .batches = 2 * sequences * model.block_size * kToken,
+          .gathered = window.sharded() ? arena * kFloat : 0};
 }
 
 int64_t needed_memory(const RunShape& shape, const MemorySupply& supply) {
   const MemoryPlan memory = plan_memory(shape);
-  return memory.total() + checkpoint_memory(shape, supply) + supply.sums(memory.gradients) +
-         supply.kernels(shape);
+  return memory.total() + (supply.holds_checkpoints ? memory.gathered : 0) +
+         supply.sums(memory.gradients) + supply.kernels(shape);
 }
 
 int64_t largest_batch_size(const RunShape& shape, const MemorySupply& supply) {
@@ -150,8 +144,8 @@ std::string memory_report(const RunShape& shape, const MemorySupply& supply) {
       {"kept of the head", memory.head}, {"backward scratch", memory.scratch},
       {"batches", memory.batches},
   };
-  if (const int64_t checkpoint = checkpoint_memory(shape, supply); checkpoint > 0) {
-    rows.emplace_back("for checkpoints", checkpoint);
+  if (supply.holds_checkpoints && memory.gathered > 0) {
+    rows.emplace_back("for checkpoints", memory.gathered);
   }
   if (const int64_t sums = supply.sums(memory.gradients); sums > 0) {
     rows.emplace_back("sums over ranks", sums);

@@ -19,6 +19,8 @@ struct MemoryPlan {
   int64_t head = 0;       ///< and of the head: logits, mostly
   int64_t scratch = 0;    ///< of backward
   int64_t batches = 0;    ///< tokens and targets
+  /// The arena that a checkpoint of shards is put together in, wherever that is: not in the total.
+  int64_t gathered = 0;
 
   int64_t total() const {
     return parameters + gradients + moments + layers + head + scratch + batches;
@@ -41,9 +43,7 @@ struct MemorySupply {
   std::string device;
   int64_t free = -1;
   int64_t ranks = 1;
-  /// Of a sharded optimizer's checkpoint one arena is put together beside the others in this
-  /// memory.
-  bool holds_checkpoints = false;
+  bool holds_checkpoints = false;  ///< what is gathered for them lies in this memory too
   /// Bytes that sums over the ranks take besides gradients of so many bytes.
   std::function<int64_t(int64_t)> sums = [](int64_t) { return int64_t{0}; };
   /// Bytes that the device's kernels take besides what plan_memory counts.

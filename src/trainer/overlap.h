@@ -43,14 +43,7 @@ class Overlap {
   /// The hook for the backward that completes the gradients. The record must be complete by then.
   typename Gpt<Device>::RangeReady on_ready(Stream& stream) {
     next_bucket_ = 0;
-    if (!sharded_) {
-      reduce(stream, plan_.add(record_));
-    } else if (sums_gradients()) {
-      if (check_ != nullptr) {
-        check_->before(stream, communicator_->window(), record_, 0);
-      }
-      sum_record(stream, SumLoad::kBeside);
-    }
+    reduce(stream, sharded_ ? std::optional(record_) : plan_.add(record_));
     return [this, &stream](Range ready) { reduce(stream, plan_.add(ready)); };
   }
 
@@ -58,7 +51,7 @@ class Overlap {
   void finish(Stream& stream) {
     reduce(stream, plan_.flush());
     if (reduction_ == Reduction::kRecordAlone) {
-      sum_record(stream, SumLoad::kAlone);
+      communicator_->all_reduce(stream, record_, 0, SumLoad::kAlone);
     }
     if (reduction_ != Reduction::kNone) {
       communicator_->finish(stream);
@@ -81,16 +74,12 @@ class Overlap {
       // The last range of a pass: backward is done.
       const SumLoad load = bucket->begin == 0 ? SumLoad::kAlone : SumLoad::kBeside;
       const int number = next_bucket_++;
-      if (sharded_) {
+      if (sharded_ && *bucket != record_) {
         communicator_->reduce_scatter(stream, *bucket, number, load);
       } else {
         communicator_->all_reduce(stream, *bucket, number, load);
       }
     }
-  }
-
-  void sum_record(Stream& stream, SumLoad load) {
-    communicator_->all_reduce(stream, record_, 0, load);
   }
 
   Communicator<Device>* communicator_;

@@ -31,7 +31,7 @@ std::optional<ReplicaShard<Device>> replica_shard(const Group& group,
   constexpr auto kFloats = static_cast<int64_t>(sizeof(double) / sizeof(float));
   return ReplicaShard<Device>{
       .parameters = window.subview(layout.parameters),
-      .update = {.shard = {group.rank(), group.world_size()},
+      .update = {.shard = layout.shard(group.rank()),
                  .segment_sums = {reinterpret_cast<double*>(sums.data()), sums.size() / kFloats}}};
 }
 

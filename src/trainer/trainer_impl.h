@@ -33,7 +33,7 @@ Trainer<Device>::Trainer(const Group& group, const TrainConfig& config, const Ru
                replica_shard(group, communicator_, plan_.window)),
       reduce_check_(make_reduce_check<Device>(group, config,
                                               config.communicator(plan_.window.summed().size()),
-                                              communicator_.transport_name())),
+                                              plan_.window, communicator_.transport_name())),
       training_(
           replica_, communicator_, group.control, plan_.window,
           step_options(group, config, plan_,

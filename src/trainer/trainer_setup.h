@@ -53,6 +53,7 @@ template <class Device>
 std::unique_ptr<ReduceCheck<Device>> make_reduce_check(const Group& group,
                                                        const TrainConfig& config,
                                                        const CommunicatorOptions& options,
+                                                       const WindowLayout& layout,
                                                        const std::string& transport) {
   if (!config.verify_reduce || group.world_size() == 1) {
     return nullptr;
@@ -61,10 +62,8 @@ std::unique_ptr<ReduceCheck<Device>> make_reduce_check(const Group& group,
     throw UsageError("--verify-reduce compares bits, and --transport {} has its own for {} ranks",
                      config.transport, group.world_size());
   }
-  const ArenaShard shard =
-      config.shard_optimizer ? ArenaShard{group.rank(), group.world_size()} : ArenaShard{};
   return std::make_unique<ReduceCheck<Device>>(group.bootstrap, group.peers, group.control, options,
-                                               transport, shard);
+                                               transport, layout.shard(group.rank()));
 }
 
 }  // namespace lockstep

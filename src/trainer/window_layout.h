@@ -21,6 +21,7 @@ struct WindowLayout {
   // gradients, are owned alike.
   Range segment_sums;  ///< doubles: SegmentSums
   Range parameters;
+  int shards = 1;
 
   /// `sharded` means nothing to one rank.
   WindowLayout(int64_t arena_elements, const BatchPlan& plan, int64_t evaluation_batches,
@@ -31,8 +32,9 @@ struct WindowLayout {
         segment_sums{evaluation.end, evaluation.end},
         parameters(segment_sums) {
     if (sharded && plan.world_size > 1) {
-      const int64_t group = plan.world_size * kSegmentElements;
-      const int64_t sums = SegmentSums{arena_elements, plan.world_size}.size() *
+      shards = plan.world_size;
+      const int64_t group = shards * kSegmentElements;
+      const int64_t sums = SegmentSums{arena_elements, shards}.size() *
                            static_cast<int64_t>(sizeof(double) / sizeof(float));
       segment_sums.begin = ceil_div(evaluation.end, group) * group;
       segment_sums.end = segment_sums.begin + sums;
@@ -40,7 +42,9 @@ struct WindowLayout {
     }
   }
 
-  bool sharded() const { return !parameters.empty(); }
+  bool sharded() const { return shards > 1; }
+  /// What a rank updates of the arena: all of it without shards.
+  ArenaShard shard(int rank) const { return sharded() ? ArenaShard{rank, shards} : ArenaShard{}; }
   Range summed() const { return {0, evaluation.end}; }
   int64_t elements() const { return parameters.end; }
 };
